@@ -1,0 +1,11 @@
+//! Compiles the `.proto` files with protox: no `protoc` is needed to build.
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("cargo:rerun-if-changed=proto");
+    let mut files: Vec<_> =
+        std::fs::read_dir("proto")?.map(|entry| entry.map(|e| e.path())).collect::<Result<_, _>>()?;
+    files.sort();
+    let descriptors = protox::compile(&files, ["proto"])?;
+    prost_build::Config::new().bytes(["."]).compile_fds(descriptors)?;
+    Ok(())
+}

@@ -1,0 +1,47 @@
+//! Every message of the house and its bytes. Pure: decoders take a buffer, answer `Incomplete` as a value, never
+//! panic and never allocate what was only announced.
+//!
+//! | who | to whom | what | where |
+//! |---|---|---|---|
+//! | client | linkd | frames of 12-byte header and payload, handshake, Auth | [`frame`], [`payload`], [`handshake`], [`auth`] |
+//! | linkd | client | the same frames, ReportError | [`frame`], [`report`] |
+//! | node | node | hello, calls, replies, cancels, pings | [`node`], [`hello`] |
+//! | provider | linkd | Announce, Bind, Subscribe, UnBind, Load, Disable, Send, Broadcast, Kick, UserState | [`link`] |
+//! | linkd | provider | Opened, Dispatch, UserState, LinkBroken | [`link`] |
+//! | node | directory | register, lease, watch | [`directory`] |
+//! | operator | node | status, kick, stop | [`admin`] |
+
+pub mod auth;
+pub mod call;
+pub mod code;
+pub mod frame;
+pub mod handshake;
+pub mod link;
+pub mod node;
+pub mod payload;
+pub mod report;
+pub mod skim;
+pub mod tagged;
+pub mod varint;
+
+/// Messages of `proto/hello.proto`.
+pub mod hello {
+    #![allow(clippy::pedantic, missing_docs)]
+    include!(concat!(env!("OUT_DIR"), "/linkstead.hello.rs"));
+}
+
+/// Messages of `proto/directory.proto`.
+pub mod directory {
+    #![allow(clippy::pedantic, missing_docs)]
+    include!(concat!(env!("OUT_DIR"), "/linkstead.directory.rs"));
+}
+
+/// Messages of `proto/admin.proto`.
+pub mod admin {
+    #![allow(clippy::pedantic, missing_docs)]
+    include!(concat!(env!("OUT_DIR"), "/linkstead.admin.rs"));
+}
+
+pub use call::{Notify, Push, Rpc};
+pub use code::Code;
+pub use frame::{Decoded, Frame};
