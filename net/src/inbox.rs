@@ -1,1 +1,131 @@
-//! Being written.
+//! The receiving half: frames are decoded where the system wrote them. Only the tail of an unfinished frame is kept
+//! per connection, so an idle one holds no buffer.
+
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, BytesMut};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// Room a read may fill at once.
+pub const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// Where reads land before they are decoded.
+pub trait Scratch {
+    fn with<R>(&mut self, f: impl FnOnce(&mut [u8]) -> R) -> R;
+}
+
+/// A connection's own room, for tasks that may move between threads.
+impl Scratch for Vec<u8> {
+    fn with<R>(&mut self, f: impl FnOnce(&mut [u8]) -> R) -> R {
+        f(self)
+    }
+}
+
+/// One room for all connections of a current-thread runtime: they read and decode without awaiting in between.
+#[derive(Debug, Clone)]
+pub struct SharedScratch(Rc<RefCell<Box<[u8]>>>);
+
+impl Default for SharedScratch {
+    fn default() -> Self {
+        Self(Rc::new(RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice())))
+    }
+}
+
+impl Scratch for SharedScratch {
+    fn with<R>(&mut self, f: impl FnOnce(&mut [u8]) -> R) -> R {
+        f(&mut self.0.borrow_mut())
+    }
+}
+
+/// What a connection has received and not yet decoded.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    rest: BytesMut,
+}
+
+impl Inbox {
+    /// Whether part of a frame is waiting for its rest.
+    pub fn is_partial(&self) -> bool {
+        !self.rest.is_empty()
+    }
+
+    /// Waits for bytes and hands all undecoded ones to `decode`, which answers how many it used up. `Ok(None)` is the
+    /// peer's end of stream. Cancel-safe: nothing read is lost.
+    pub async fn receive<R, T, E>(
+        &mut self,
+        io: &mut R,
+        scratch: &mut impl Scratch,
+        mut decode: impl FnMut(&[u8]) -> (usize, Result<T, E>),
+    ) -> io::Result<Option<Result<T, E>>>
+    where
+        R: AsyncRead + Unpin,
+    {
+        std::future::poll_fn(|cx| scratch.with(|room| self.poll(cx, io, room, &mut decode))).await
+    }
+
+    /// As [`receive`](Self::receive), for a hand-written poll loop.
+    pub fn poll<R, T, E>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut R,
+        room: &mut [u8],
+        decode: &mut impl FnMut(&[u8]) -> (usize, Result<T, E>),
+    ) -> Poll<io::Result<Option<Result<T, E>>>>
+    where
+        R: AsyncRead + Unpin,
+    {
+        let mut read = ReadBuf::new(room);
+        ready!(Pin::new(io).poll_read(cx, &mut read))?;
+        let fresh = read.filled();
+        if fresh.is_empty() {
+            return Poll::Ready(Ok(None));
+        }
+        let result = if self.rest.is_empty() {
+            let (used, result) = decode(fresh);
+            self.rest.extend_from_slice(&fresh[used.min(fresh.len())..]);
+            result
+        } else {
+            self.rest.extend_from_slice(fresh);
+            let (used, result) = decode(&self.rest);
+            self.rest.advance(used.min(self.rest.len()));
+            if self.rest.is_empty() {
+                self.rest = BytesMut::new();
+            }
+            result
+        };
+        Poll::Ready(Ok(Some(result)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt;
+
+    #[tokio::test]
+    async fn whatever_the_splits_the_same_frames_come_out() {
+        let (mut a, mut b) = tokio::io::duplex(3);
+        let sender = tokio::spawn(async move {
+            for word in ["one.", "two.three.", "fo", "ur."] {
+                a.write_all(word.as_bytes()).await.unwrap();
+            }
+        });
+        let (mut inbox, mut scratch, mut words) = (Inbox::default(), vec![0; 64], Vec::new());
+        let decode = |bytes: &[u8], words: &mut Vec<String>| {
+            let mut used = 0;
+            while let Some(end) = bytes[used..].iter().position(|&b| b == b'.') {
+                words.push(String::from_utf8_lossy(&bytes[used..used + end]).into_owned());
+                used += end + 1;
+            }
+            (used, Ok::<_, ()>(()))
+        };
+        while inbox.receive(&mut b, &mut scratch, |bytes| decode(bytes, &mut words)).await.unwrap().is_some() {}
+        sender.await.unwrap();
+        assert_eq!(words, ["one", "two", "three", "four"]);
+        assert!(!inbox.is_partial());
+    }
+}

@@ -1,2 +1,280 @@
-//! Being written.
-pub struct Outbox;
+//! The sending half of a connection: frames are appended to one buffer and leave together, bounded by bytes.
+//!
+//! Any thread may push. [`Outbox::flush`] writes at once from the calling thread and is what a reader does at the end
+//! of a batch; [`Outbox::wake`] leaves the writing to the [`drive`] task, which lets other tasks of the same turn add
+//! to the same write first.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bytes::BytesMut;
+use parking_lot::Mutex;
+use tokio::io::AsyncWrite;
+use tokio::sync::Notify;
+
+/// A frame was not queued: the bound would be exceeded, or the connection is closing. Nothing was written of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotQueued {
+    #[error("the peer reads too slowly: {queued} bytes wait, the bound is {bytes_max}")]
+    Full { queued: usize, bytes_max: usize },
+    #[error("the connection is closing")]
+    Closed,
+}
+
+/// A cheap clone of one connection's sending half.
+#[derive(Debug, Clone)]
+pub struct Outbox(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    pending: Mutex<Pending>,
+    writer: Mutex<Writer>,
+    wake: Notify,
+    bytes_max: usize,
+    /// Capacity a drained buffer keeps, so that idle connections cost little.
+    keep_bytes: usize,
+}
+
+#[derive(Debug)]
+struct Pending {
+    buf: BytesMut,
+    /// Bytes the writer has taken and not yet written.
+    in_flight: usize,
+    closing: bool,
+}
+
+struct Writer {
+    io: Option<Box<dyn AsyncWrite + Send + Unpin>>,
+    buf: BytesMut,
+    written: usize,
+    /// The socket is full and the drive task waits for it. Nobody else may poll it meanwhile: that would replace
+    /// the drive task's waker.
+    blocked: bool,
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Writer").field("open", &self.io.is_some()).field("left", &self.left()).finish()
+    }
+}
+
+impl Writer {
+    fn left(&self) -> usize {
+        self.buf.len() - self.written
+    }
+}
+
+impl Outbox {
+    /// At most `bytes_max` bytes wait; a drained buffer keeps `keep_bytes` of capacity.
+    pub fn new(io: impl AsyncWrite + Send + Unpin + 'static, bytes_max: usize, keep_bytes: usize) -> Self {
+        let pending = Pending { buf: BytesMut::new(), in_flight: 0, closing: false };
+        let writer = Writer { io: Some(Box::new(io)), buf: BytesMut::new(), written: 0, blocked: false };
+        let (pending, writer) = (Mutex::new(pending), Mutex::new(writer));
+        Self(Arc::new(Shared { pending, writer, wake: Notify::new(), bytes_max, keep_bytes }))
+    }
+
+    /// Appends what `write` writes, which is at most `len` bytes. Doesn't send yet: [`flush`](Self::flush) or
+    /// [`wake`](Self::wake) does. A frame larger than the whole bound is taken when nothing else waits.
+    pub fn push(&self, len: usize, write: impl FnOnce(&mut BytesMut)) -> Result<(), NotQueued> {
+        let mut pending = self.0.pending.lock();
+        if pending.closing {
+            return Err(NotQueued::Closed);
+        }
+        let queued = pending.buf.len() + pending.in_flight;
+        if queued != 0 && queued + len > self.0.bytes_max {
+            return Err(NotQueued::Full { queued, bytes_max: self.0.bytes_max });
+        }
+        write(&mut pending.buf);
+        Ok(())
+    }
+
+    /// Appends, sends and closes, in that order, whatever the bound: the last words of a connection.
+    pub fn close_with(&self, write: impl FnOnce(&mut BytesMut)) {
+        let mut pending = self.0.pending.lock();
+        if !pending.closing {
+            write(&mut pending.buf);
+            pending.closing = true;
+        }
+        drop(pending);
+        self.wake();
+    }
+
+    /// Closes after everything queued was sent. Pushing fails from now on.
+    pub fn close(&self) {
+        self.close_with(|_| {});
+    }
+
+    /// Bytes that wait.
+    pub fn queued(&self) -> usize {
+        let pending = self.0.pending.lock();
+        pending.buf.len() + pending.in_flight
+    }
+
+    /// Has the [`drive`] task write soon.
+    pub fn wake(&self) {
+        self.0.wake.notify_one();
+    }
+
+    /// Writes what it can now. What the socket won't take is left to the [`drive`] task.
+    pub fn flush(&self) {
+        let Some(mut writer) = self.0.writer.try_lock() else {
+            // Someone is writing and may have looked at the buffer already: the drive task looks again.
+            return self.wake();
+        };
+        if writer.blocked {
+            return;
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        let done = matches!(self.poll_write(&mut writer, &mut cx), Poll::Ready(Ok(())));
+        drop(writer);
+        if !done || self.0.pending.lock().closing {
+            self.wake();
+        }
+    }
+
+    /// Ready when nothing is left to write.
+    fn poll_write(&self, writer: &mut Writer, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        writer.blocked = false;
+        loop {
+            if writer.left() == 0 && !self.take_pending(writer) {
+                return Poll::Ready(Ok(()));
+            }
+            let Writer { io: Some(io), buf, written, blocked } = writer else {
+                return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
+            };
+            match Pin::new(io).poll_write(cx, &buf[*written..]) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(n)) => {
+                    *written += n;
+                    self.0.pending.lock().in_flight = writer.left();
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {
+                    *blocked = true;
+                    return Poll::Pending;
+                }
+            }
+        }
+    }
+
+    /// Swaps the pending bytes into the drained writer; both buffers keep their room. False: nothing pends.
+    fn take_pending(&self, writer: &mut Writer) -> bool {
+        writer.buf.clear();
+        writer.written = 0;
+        if writer.buf.capacity() > self.0.keep_bytes {
+            writer.buf = BytesMut::new();
+        }
+        let mut pending = self.0.pending.lock();
+        std::mem::swap(&mut pending.buf, &mut writer.buf);
+        pending.in_flight = writer.buf.len();
+        pending.in_flight != 0
+    }
+
+    async fn write_all(&self) -> io::Result<()> {
+        std::future::poll_fn(|cx| {
+            let mut writer = self.0.writer.lock();
+            self.poll_write(&mut writer, cx)
+        })
+        .await
+    }
+
+    fn is_drained_for_good(&self) -> bool {
+        let pending = self.0.pending.lock();
+        pending.closing && pending.buf.is_empty()
+    }
+
+    async fn shutdown(&self) -> io::Result<()> {
+        let io = self.0.writer.lock().io.take();
+        match io {
+            Some(mut io) => std::future::poll_fn(|cx| Pin::new(&mut io).poll_shutdown(cx)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Marks the connection dead: what waits is dropped, pushing fails. Returns the bytes dropped.
+    pub fn abandon(&self) -> usize {
+        let mut pending = self.0.pending.lock();
+        let dropped = pending.buf.len() + pending.in_flight;
+        pending.buf = BytesMut::new();
+        pending.closing = true;
+        drop(pending);
+        if let Some(mut writer) = self.0.writer.try_lock() {
+            writer.io = None;
+        }
+        self.wake();
+        dropped
+    }
+}
+
+/// Writes whatever [`Outbox::wake`] asks for until the connection closes. Ends with `Ok` after an orderly close. Every
+/// outbox needs exactly one.
+pub async fn drive(outbox: Outbox) -> io::Result<()> {
+    loop {
+        outbox.0.wake.notified().await;
+        // Tasks that are ready in this turn add to the same write.
+        tokio::task::yield_now().await;
+        let written = outbox.write_all().await;
+        if let Err(error) = written {
+            outbox.abandon();
+            return Err(error);
+        }
+        if outbox.is_drained_for_good() {
+            return outbox.shutdown().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::BufMut;
+    use tokio::io::AsyncReadExt;
+
+    fn push(outbox: &Outbox, bytes: &[u8]) -> Result<(), NotQueued> {
+        outbox.push(bytes.len(), |buf| buf.put_slice(bytes))
+    }
+
+    #[tokio::test]
+    async fn what_is_pushed_arrives_once_and_in_order_whoever_writes_it() {
+        let (a, mut b) = tokio::io::duplex(7);
+        let outbox = Outbox::new(a, 1 << 20, 64);
+        let driver = tokio::spawn(drive(outbox.clone()));
+        let mut expected = Vec::new();
+        for i in 0..200u8 {
+            expected.extend([i; 5]);
+            push(&outbox, &[i; 5]).unwrap();
+            if i % 3 == 0 { outbox.flush() } else { outbox.wake() }
+        }
+        outbox.close();
+        let mut got = Vec::new();
+        b.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got, expected);
+        driver.await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_bound_counts_what_the_writer_has_taken() {
+        let (a, _b) = tokio::io::duplex(4);
+        let outbox = Outbox::new(a, 10, 64);
+        push(&outbox, &[0; 8]).unwrap();
+        outbox.flush();
+        assert_eq!(outbox.queued(), 4);
+        push(&outbox, &[0; 6]).unwrap();
+        assert_eq!(push(&outbox, &[0; 1]), Err(NotQueued::Full { queued: 10, bytes_max: 10 }));
+        outbox.close();
+        assert_eq!(push(&outbox, &[0; 1]), Err(NotQueued::Closed));
+    }
+
+    #[tokio::test]
+    async fn a_broken_peer_ends_the_driver_and_refuses_more() {
+        let (a, b) = tokio::io::duplex(4);
+        drop(b);
+        let outbox = Outbox::new(a, 10, 64);
+        push(&outbox, &[0; 8]).unwrap();
+        outbox.wake();
+        assert!(drive(outbox.clone()).await.is_err());
+        assert_eq!(push(&outbox, &[0; 1]), Err(NotQueued::Closed));
+    }
+}
