@@ -19,7 +19,7 @@ impl fmt::Display for Generation {
 pub struct Generations(u64);
 
 impl Generations {
-    pub fn next(&mut self) -> Generation {
+    pub fn begin(&mut self) -> Generation {
         self.0 += 1;
         Generation(self.0)
     }
@@ -85,7 +85,7 @@ mod tests {
     #[test]
     fn a_late_close_of_the_old_connection_leaves_the_new_one() {
         let mut next = Generations::default();
-        let (old, new) = (next.next(), next.next());
+        let (old, new) = (next.begin(), next.begin());
         let mut map = Owned::default();
         map.insert("game-1", old, "old");
         assert_eq!(map.insert("game-1", new, "new"), Some((old, "old")));
