@@ -35,8 +35,12 @@ pub struct BadTerms {
 
 impl Terms {
     /// The default profile: renew 1 s, self-release 4 s, flush 3 s, eviction 10 s.
-    pub const DEFAULT: Self =
-        Self { renew: Span::secs(1), self_release: Span::secs(4), flush: Span::secs(3), eviction: Span::secs(10) };
+    pub const DEFAULT: Self = Self {
+        renew: Span::secs(1),
+        self_release: Span::secs(4),
+        flush: Span::secs(3),
+        eviction: Span::secs(10),
+    };
 
     /// Refuses terms under which a holder with a clock 25 % slow could outlive its eviction.
     pub fn check(&self, ping: Span, scan: Span) -> Result<(), BadTerms> {

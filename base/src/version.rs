@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Four 16-bit parts in one number, most significant first. 0 means "not stated" and matches every main version.
+/// Four 16-bit parts in one number, most significant first. 0 means "not stated" and matches every main version, on either side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct AppVersion(pub u64);
 
@@ -22,9 +22,10 @@ impl AppVersion {
         (self.0 >> 48) as u16
     }
 
-    /// Whether a client of `self` may be served by a provider of `provider`.
+    /// Whether a client of `self` may be served by a provider of `provider`: same main version, or one of them
+    /// states none.
     pub const fn matches(self, provider: AppVersion) -> bool {
-        self.0 == 0 || self.main() == provider.main()
+        self.0 == 0 || provider.0 == 0 || self.main() == provider.main()
     }
 }
 
@@ -76,8 +77,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unstated_client_version_matches_every_provider() {
+    fn an_unstated_version_matches_every_other() {
         assert!(AppVersion(0).matches(AppVersion::new(3, 0, 0, 0)));
+        assert!(AppVersion::new(3, 0, 0, 0).matches(AppVersion(0)));
         assert!(AppVersion::new(1, 9, 0, 0).matches(AppVersion::new(1, 0, 0, 0)));
         assert!(!AppVersion::new(2, 0, 0, 0).matches(AppVersion::new(1, 0, 0, 0)));
     }

@@ -48,8 +48,13 @@ const HELD: Duration = Duration::from_secs(5);
 
 /// Dials `addr` and runs `session` on the stream, again and again, until `cancel`. The session gets a copy of the
 /// token and ends by itself when it is cancelled, so that it can say goodbye.
-pub async fn keep<N, S, F>(io: N, addr: String, mut backoff: Backoff, cancel: CancellationToken, mut session: S)
-where
+pub async fn keep<N, S, F>(
+    io: N,
+    addr: String,
+    mut backoff: Backoff,
+    cancel: CancellationToken,
+    mut session: S,
+) where
     N: NetIo,
     S: FnMut(N::Stream, CancellationToken) -> F,
     F: Future<Output = ()>,
@@ -79,7 +84,6 @@ where
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,7 +95,10 @@ mod tests {
         let waits: Vec<_> = (0..6).map(|_| (a.wait(), b.wait())).collect();
         for (i, whole) in [100u64, 200, 400, 800, 800, 800].into_iter().enumerate() {
             for wait in [waits[i].0, waits[i].1] {
-                assert!(wait >= Duration::from_millis(whole / 2) && wait <= Duration::from_millis(whole), "{wait:?}");
+                assert!(
+                    wait >= Duration::from_millis(whole / 2) && wait <= Duration::from_millis(whole),
+                    "{wait:?}"
+                );
             }
         }
         assert!(waits.iter().any(|(a, b)| a != b));

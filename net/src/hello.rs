@@ -122,7 +122,12 @@ impl Ours {
 }
 
 /// The accepting side: reads the peer's hello and answers with ours, or with a goodbye that says why not.
-pub async fn accept<S>(stream: &mut S, from: SocketAddr, ours: &Ours, roles: &[Role]) -> Result<Peer, HelloError>
+pub async fn accept<S>(
+    stream: &mut S,
+    from: SocketAddr,
+    ours: &Ours,
+    roles: &[Role],
+) -> Result<Peer, HelloError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -196,17 +201,12 @@ mod tests {
         Ours { cluster: "dev".into(), node, role, epoch: Epoch(7), worker: 0 }
     }
 
-    async fn meet(
-        a: Ours,
-        b: Ours,
-        from: &str,
-    ) -> (Result<Peer, HelloError>, Result<Peer, HelloError>) {
+    async fn meet(a: Ours, b: Ours, from: &str) -> (Result<Peer, HelloError>, Result<Peer, HelloError>) {
         let (mut near, mut far) = tokio::io::duplex(4096);
         let from = from.parse().unwrap();
-        tokio::join!(
-            async { offer(&mut near, &a, &[Role::Linkd]).await },
-            async { accept(&mut far, from, &b, &[Role::Provider]).await },
-        )
+        tokio::join!(async { offer(&mut near, &a, &[Role::Linkd]).await }, async {
+            accept(&mut far, from, &b, &[Role::Provider]).await
+        },)
     }
 
     #[tokio::test]

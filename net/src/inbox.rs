@@ -123,7 +123,9 @@ mod tests {
             }
             (used, Ok::<_, ()>(()))
         };
-        while inbox.receive(&mut b, &mut scratch, |bytes| decode(bytes, &mut words)).await.unwrap().is_some() {}
+        while inbox.receive(&mut b, &mut scratch, |bytes| decode(bytes, &mut words)).await.unwrap().is_some()
+        {
+        }
         sender.await.unwrap();
         assert_eq!(words, ["one", "two", "three", "four"]);
         assert!(!inbox.is_partial());

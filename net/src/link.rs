@@ -12,10 +12,10 @@ use wire::code::Code;
 use wire::hello::Refusal;
 use wire::node::{self, Decoded, Frame, Kind, Meta};
 
+use crate::Peer;
 use crate::calls::{CallError, Calls};
 use crate::inbox::{Inbox, Scratch};
 use crate::outbox::{NotQueued, Outbox};
-use crate::Peer;
 
 /// Bytes that may wait for a peer before senders are refused.
 pub const OUTBOX_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -97,7 +97,12 @@ impl Link {
         A::decode(bytes).map_err(|_| CallError::BadAnswer)
     }
 
-    async fn call_raw(&self, kind: Kind, message: &impl Message, timeout: Duration) -> Result<Bytes, CallError> {
+    async fn call_raw(
+        &self,
+        kind: Kind,
+        message: &impl Message,
+        timeout: Duration,
+    ) -> Result<Bytes, CallError> {
         let pending = self.calls.begin()?;
         let deadline_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
         let meta = Meta::call(kind, pending.call, deadline_ms);
@@ -128,10 +133,11 @@ impl Link {
         Ok(())
     }
 
-    /// Tells the peer why and closes after it was sent.
+    /// Tells the peer why, at once if the socket takes it, and closes.
     pub fn goodbye(&self, code: &Code, text: impl Into<String>) {
         let refusal = refusal(code, text);
         self.outbox.close_with(|out| node::encode_message(out, &Meta::notice(Kind::GOODBYE), &refusal));
+        self.outbox.flush();
     }
 
     /// Decodes what one read brought. Returns the bytes used up.
@@ -164,7 +170,8 @@ impl Link {
                 let answer = if frame.head.is_empty() {
                     Ok(Bytes::copy_from_slice(frame.body))
                 } else {
-                    Refusal::decode(frame.body).map_or(Err(CallError::BadAnswer), |r| Err(CallError::Refused(r)))
+                    Refusal::decode(frame.body)
+                        .map_or(Err(CallError::BadAnswer), |r| Err(CallError::Refused(r)))
                 };
                 if !self.calls.answer(frame.meta.call, answer) {
                     tracing::debug!(peer = %self.peer.node, call = frame.meta.call, "late answer dropped");
@@ -317,7 +324,9 @@ mod tests {
         let (a, b) = tokio::io::duplex(64);
         let ((near, mut near_read), (far, mut far_read)) = (link(a), link(b));
         let (n, f) = (near.clone(), far.clone());
-        tokio::spawn(async move { run(&n, &mut near_read, &mut vec![0; 256], &mut Collect::default()).await });
+        tokio::spawn(
+            async move { run(&n, &mut near_read, &mut vec![0; 256], &mut Collect::default()).await },
+        );
         tokio::spawn(async move { run(&f.clone(), &mut far_read, &mut vec![0; 256], &mut Echo(f)).await });
         let hello = Hello { node: "x".repeat(100), ..Hello::default() };
         let answer: Hello = near.call(Kind(100), &hello, BEAT).await.unwrap();

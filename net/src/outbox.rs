@@ -32,6 +32,8 @@ struct Shared {
     pending: Mutex<Pending>,
     writer: Mutex<Writer>,
     wake: Notify,
+    /// Told each time everything was written, or the connection died.
+    drained: Notify,
     bytes_max: usize,
     /// Capacity a drained buffer keeps, so that idle connections cost little.
     keep_bytes: usize,
@@ -72,7 +74,14 @@ impl Outbox {
         let pending = Pending { buf: BytesMut::new(), in_flight: 0, closing: false };
         let writer = Writer { io: Some(Box::new(io)), buf: BytesMut::new(), written: 0, blocked: false };
         let (pending, writer) = (Mutex::new(pending), Mutex::new(writer));
-        Self(Arc::new(Shared { pending, writer, wake: Notify::new(), bytes_max, keep_bytes }))
+        Self(Arc::new(Shared {
+            pending,
+            writer,
+            wake: Notify::new(),
+            drained: Notify::new(),
+            bytes_max,
+            keep_bytes,
+        }))
     }
 
     /// Appends what `write` writes, which is at most `len` bytes. Doesn't send yet: [`flush`](Self::flush) or
@@ -106,10 +115,31 @@ impl Outbox {
         self.close_with(|_| {});
     }
 
+    /// Whether the connection is closing or closed: nothing more can be pushed.
+    pub fn is_closing(&self) -> bool {
+        self.0.pending.lock().closing
+    }
+
     /// Bytes that wait.
     pub fn queued(&self) -> usize {
         let pending = self.0.pending.lock();
         pending.buf.len() + pending.in_flight
+    }
+
+    /// Waits until fewer than `bytes` wait or the connection is closing: how a reader that feeds this connection
+    /// holds back instead of losing what it read.
+    pub async fn below(&self, bytes: usize) {
+        loop {
+            let drained = self.0.drained.notified();
+            tokio::pin!(drained);
+            drained.as_mut().enable();
+            let pending = self.0.pending.lock();
+            if pending.closing || pending.buf.len() + pending.in_flight < bytes {
+                return;
+            }
+            drop(pending);
+            drained.await;
+        }
     }
 
     /// Has the [`drive`] task write soon.
@@ -139,6 +169,7 @@ impl Outbox {
         writer.blocked = false;
         loop {
             if writer.left() == 0 && !self.take_pending(writer) {
+                self.0.drained.notify_waiters();
                 return Poll::Ready(Ok(()));
             }
             let Writer { io: Some(io), buf, written, blocked } = writer else {
@@ -203,6 +234,7 @@ impl Outbox {
         if let Some(mut writer) = self.0.writer.try_lock() {
             writer.io = None;
         }
+        self.0.drained.notify_waiters();
         self.wake();
         dropped
     }

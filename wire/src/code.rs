@@ -35,7 +35,8 @@ impl Code {
 
     /// The entry that an RPC result stands for; `None` for success and for a game's own codes.
     pub fn of_result(result: i64) -> Option<&'static Code> {
-        let number = if result <= -100 { i32::try_from(-100 - result).ok()? } else { i32::try_from(result).ok()? };
+        let number =
+            if result <= -100 { i32::try_from(-100 - result).ok()? } else { i32::try_from(result).ok()? };
         Self::find(number).filter(|code| code.result() == result)
     }
 }
@@ -135,7 +136,9 @@ mod tests {
         for (i, a) in ALL.iter().enumerate() {
             assert_eq!(Code::find(a.number), Some(*a));
             assert_eq!(Code::of_result(a.result()), Some(*a));
-            assert!(ALL[..i].iter().all(|b| b.number != a.number && b.name != a.name && b.result() != a.result()));
+            assert!(
+                ALL[..i].iter().all(|b| b.number != a.number && b.name != a.name && b.result() != a.result())
+            );
         }
         assert_eq!(BUSY.result(), -19);
         assert_eq!(UNKNOWN_MODULE.result(), -230);

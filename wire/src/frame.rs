@@ -38,7 +38,9 @@ pub struct Frame<'a> {
 /// A header no peer of ours may send. The client's fault; the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadFrame {
-    #[error("a frame announces {announced} payload bytes, more than the {limit} allowed; send smaller frames")]
+    #[error(
+        "a frame announces {announced} payload bytes, more than the {limit} allowed; send smaller frames"
+    )]
     TooLarge { announced: u32, limit: u32 },
     #[error("a frame announces no payload; every frame has at least its family byte")]
     Empty,
@@ -64,7 +66,11 @@ pub fn decode(buf: &[u8], payload_bytes_max: u32) -> Result<Decoded<'_>, BadFram
     };
     let module = ModuleId(i32::from_le_bytes([m0, m1, m2, m3]));
     let protocol = ProtocolId(i32::from_le_bytes([p0, p1, p2, p3]));
-    Ok(Decoded::Frame(Frame { type_id: TypeId::new(module, protocol), payload: &whole[HEADER_BYTES..], whole }))
+    Ok(Decoded::Frame(Frame {
+        type_id: TypeId::new(module, protocol),
+        payload: &whole[HEADER_BYTES..],
+        whole,
+    }))
 }
 
 /// Appends a frame whose payload `write` appends; the size is filled in afterwards.

@@ -26,6 +26,11 @@ pub fn server_hello(out: &mut BytesMut) {
     payload::encode_frame(out, SHANDSHAKE0, Head::PROTOCOL, |out| out.put_slice(&[0; 5]));
 }
 
+/// Appends the answer to a CHandshake that asks for nothing: no parameter, no compression, no encryption.
+pub fn server_handshake(out: &mut BytesMut) {
+    payload::encode_frame(out, SHANDSHAKE, Head::PROTOCOL, |out| out.put_slice(&[0; 4]));
+}
+
 /// Appends what the client answers.
 pub fn client_done(out: &mut BytesMut) {
     payload::encode_frame(out, CHANDSHAKE_DONE, Head::PROTOCOL, |out| out.put_u8(0));
@@ -82,7 +87,11 @@ mod tests {
             (CHANDSHAKE_DONE, "CHandshakeDone"),
             (KEEP_ALIVE, "KeepAlive"),
         ] {
-            assert_eq!(id.protocol().0, base::hash::hash32(&format!("Zeze.Services.Handshake.{name}")), "{name}");
+            assert_eq!(
+                id.protocol().0,
+                base::hash::hash32(&format!("Zeze.Services.Handshake.{name}")),
+                "{name}"
+            );
         }
     }
 

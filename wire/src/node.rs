@@ -74,7 +74,9 @@ pub struct Frame<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoded<'a> {
     /// Not yet a whole frame: call again with at least this many bytes in all.
-    Incomplete { need: usize },
+    Incomplete {
+        need: usize,
+    },
     Frame(Frame<'a>),
 }
 
@@ -184,7 +186,10 @@ mod tests {
     fn the_header_is_frozen() {
         let mut out = BytesMut::new();
         encode(&mut out, &Meta::call(Kind(16), 0x0102, 5), &[0xaa], &[0xbb, 0xcc]);
-        assert_eq!(&out[..], [19, 0, 0, 0, 16, 0, 1, 0, 2, 1, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0xaa, 0xbb, 0xcc]);
+        assert_eq!(
+            &out[..],
+            [19, 0, 0, 0, 16, 0, 1, 0, 2, 1, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0xaa, 0xbb, 0xcc]
+        );
     }
 
     #[test]

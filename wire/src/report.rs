@@ -64,7 +64,8 @@ mod tests {
     fn the_bytes_are_the_ancestors() {
         let mut out = BytesMut::new();
         encode(&mut out, From::Link, 2, "np");
-        let expected = [3, 0x2b, 0, 0, 0xb7, 0xea, 0xc4, 0x36, 8, 0, 0, 0, 2, 0x20, 2, 0x13, 2, 0x6e, 0x70, 0];
+        let expected =
+            [3, 0x2b, 0, 0, 0xb7, 0xea, 0xc4, 0x36, 8, 0, 0, 0, 2, 0x20, 2, 0x13, 2, 0x6e, 0x70, 0];
         assert_eq!(&out[..], expected);
         let report = ReportError::decode(&out[13..]).unwrap();
         assert_eq!(report, ReportError { from: 0, code: 2, text: "np".into() });

@@ -220,7 +220,8 @@ mod tests {
     #[test]
     fn unknown_kinds_of_fields_are_skipped() {
         // 1: list of two integers, 2: map<int,bytes> of one, 3: bean {1: 7}, 4: float, then 5: integer 9.
-        let bean = [0x14, 0x20, 1, 2, 0x15, 0x03, 1, 5, 1, b'a', 0x16, 0x10, 7, 0, 0x11, 0, 0, 0, 0, 0x10, 9, 0];
+        let bean =
+            [0x14, 0x20, 1, 2, 0x15, 0x03, 1, 5, 1, b'a', 0x16, 0x10, 7, 0, 0x11, 0, 0, 0, 0, 0x10, 9, 0];
         let mut r = Reader::new(&bean);
         for id in 1..=4 {
             assert_eq!(r.field(), Ok(Some((id, Value::Skipped))));

@@ -1,0 +1,65 @@
+//! What crosses between threads: a bounded queue into one worker, and a bell.
+
+use std::sync::Arc;
+
+use crossbeam::queue::ArrayQueue;
+use tokio::sync::Notify;
+
+/// The sending end and the receiving end in one; clones are the same mailbox.
+#[derive(Debug)]
+pub struct Mailbox<T>(Arc<Inner<T>>);
+
+#[derive(Debug)]
+struct Inner<T> {
+    queue: ArrayQueue<T>,
+    bell: Notify,
+}
+
+impl<T> Clone for Mailbox<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Mailbox<T> {
+    /// At most `letters_max` wait.
+    pub fn new(letters_max: usize) -> Self {
+        Self(Arc::new(Inner { queue: ArrayQueue::new(letters_max), bell: Notify::new() }))
+    }
+
+    /// Full: the letter comes back, and the sender says so to whoever asked.
+    pub fn post(&self, letter: T) -> Result<(), T> {
+        self.0.queue.push(letter)?;
+        self.0.bell.notify_one();
+        Ok(())
+    }
+
+    /// The next letter. One receiver only. Cancel-safe.
+    pub async fn next(&self) -> T {
+        loop {
+            if let Some(letter) = self.0.queue.pop() {
+                return letter;
+            }
+            self.0.bell.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn letters_arrive_in_order_and_the_box_is_bounded() {
+        let mailbox = Mailbox::new(2);
+        mailbox.post(1).unwrap();
+        mailbox.post(2).unwrap();
+        assert_eq!(mailbox.post(3), Err(3));
+        assert_eq!((mailbox.next().await, mailbox.next().await), (1, 2));
+        let receiver = mailbox.clone();
+        let waiting = tokio::spawn(async move { receiver.next().await });
+        tokio::task::yield_now().await;
+        mailbox.post(4).unwrap();
+        assert_eq!(waiting.await.unwrap(), 4);
+    }
+}

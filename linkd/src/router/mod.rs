@@ -1,0 +1,377 @@
+//! Core: where each frame goes. One router per linkd worker; it decides, the worker performs.
+//!
+//! It holds the worker's client sessions, the providers connected to the worker, and the binds between them. It does
+//! no I/O, reads no clock and draws no random number: what looks random is a fixed sequence of its seed.
+//!
+//! Reading order: [`Event`] and [`Action`] here, then `client` (a frame's way in), `choice` (which provider),
+//! `provider` (announce, bind, load), `session` and `module` (what is remembered).
+
+mod choice;
+mod client;
+mod module;
+mod provider;
+mod session;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use base::generation::{Generation, Owned};
+use base::{Account, AppVersion, Epoch, LinkSid, ModuleId, Mono, NodeId, Role, ServerId, Span, TypeId};
+use wire::Frame;
+use wire::code::Code;
+use wire::link::message;
+
+pub use module::Choice;
+pub use provider::{Load, ProviderRef};
+pub use session::slot;
+
+use module::Module;
+use provider::Providers;
+use session::Sessions;
+
+/// What a router may do and hold.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub worker: u8,
+    /// Prefer providers of this region; empty: none is preferred.
+    pub region: String,
+    /// Sessions this worker may hold; the slab has no more room than this.
+    pub sessions_max: usize,
+    /// A session must be authed this long after it opened.
+    pub auth_timeout: Span,
+    /// A session not heard for this long is closed; zero never closes.
+    pub idle_timeout: Span,
+    /// Business frames before login that are answered; the next one closes.
+    pub unauthed_frames_max: u8,
+    /// Chooses the fixed sequence behind weighted choices.
+    pub seed: u64,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A client connected. `token` is the shell's name for it until [`Action::Accept`] gives it a sid.
+    ClientOpened { token: u64, addr: SocketAddr },
+    /// A whole frame of a client.
+    ClientFrame { sid: LinkSid, frame: Frame<'a> },
+    /// The client broke the wire's rules, or a deadline that the shell watches.
+    ClientViolation { sid: LinkSid, code: &'static Code },
+    /// The client's connection is gone; nothing can be sent to it any more.
+    ClientClosed { sid: LinkSid },
+    /// A provider connected and said who it is.
+    ProviderOpened { conn: Generation, node: NodeId, epoch: Epoch },
+    /// A provider's call; it is answered exactly once.
+    ProviderCall { conn: Generation, call: u64, request: Request },
+    /// A provider's load report.
+    Loaded { conn: Generation, load: message::Load },
+    /// A provider sends the frame at hand to the sessions that the head of its SEND names.
+    Send { conn: Generation, head: &'a [u8] },
+    /// A provider sends the frame at hand to every authed session of this version; 0 is all.
+    Broadcast { conn: Generation, version: AppVersion },
+    /// A provider says which role a session plays.
+    UserState { conn: Generation, sid: LinkSid, role: Option<Role> },
+    /// A provider's connection is gone.
+    ProviderClosed { conn: Generation },
+    /// The provider's outbox refused the Dispatch of this frame.
+    NotSent { to: ProviderRef, sid: LinkSid, frame: Frame<'a> },
+    /// An operator ends sessions.
+    Kick { who: Who, code: &'static Code, text: String },
+    /// The directory's list of modules somebody registered, for telling "not now" from "never".
+    Registered { modules: Arc<BTreeSet<ModuleId>> },
+    /// This linkd stops: every session is closed.
+    Stop,
+    /// Time passed.
+    Tick,
+}
+
+/// Whom an operator means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    Account(Account),
+    Sid(LinkSid),
+}
+
+/// A provider's call.
+#[derive(Debug)]
+pub enum Request {
+    Announce(message::Announce),
+    Bind(message::Bind),
+    Subscribe(message::Subscribe),
+    UnBind(message::UnBind),
+    Disable(message::Disable),
+    Kick(message::Kick),
+}
+
+/// What the shell must do, in this order.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// The client's sid; greet it.
+    Accept {
+        token: u64,
+        sid: LinkSid,
+    },
+    /// No room: tell the client why and close.
+    RefuseClient {
+        token: u64,
+        code: &'static Code,
+    },
+    /// Send the frame at hand to this provider.
+    Dispatch {
+        to: ProviderRef,
+        sid: LinkSid,
+        type_id: TypeId,
+    },
+    /// Introduce the session to this provider.
+    Opened {
+        to: ProviderRef,
+        opened: Box<message::Opened>,
+    },
+    UserState {
+        to: ProviderRef,
+        sid: LinkSid,
+        role: Option<Role>,
+    },
+    LinkBroken {
+        to: ProviderRef,
+        sid: LinkSid,
+        cause: i32,
+    },
+    /// Answer a client's request with this result and no body.
+    Refuse {
+        sid: LinkSid,
+        type_id: TypeId,
+        session: i64,
+        result: i64,
+    },
+    KeepAlive {
+        sid: LinkSid,
+        session: i64,
+    },
+    /// Answer a CHandshake that asks for nothing.
+    ServerHandshake {
+        sid: LinkSid,
+    },
+    /// The session is logged in; answer its Auth.
+    Authed {
+        sid: LinkSid,
+        session: i64,
+    },
+    /// Tell the client, who stays connected.
+    Report {
+        sid: LinkSid,
+        from: wire::report::From,
+        code: i32,
+        text: String,
+    },
+    /// Tell the client why and close.
+    CloseClient {
+        sid: LinkSid,
+        from: wire::report::From,
+        code: i32,
+        text: String,
+    },
+    /// Send the frame at hand to this client.
+    Forward {
+        sid: LinkSid,
+    },
+    /// Answer a provider's call.
+    Answer {
+        conn: Generation,
+        call: u64,
+        answer: Answer,
+    },
+    /// Tell the provider why and close.
+    CloseProvider {
+        conn: Generation,
+        code: &'static Code,
+        text: String,
+    },
+    /// Something was not delivered, and why.
+    Dropped(Loss),
+}
+
+/// The answer to a provider's call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    Done,
+    Bound(message::BindResult),
+    Refused { code: &'static Code, text: String },
+}
+
+/// Why a frame was not delivered and nobody could be told. Each has a counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Loss {
+    /// For a session that ended.
+    SessionGone,
+    /// From a connection that was already replaced or closed.
+    ConnectionGone,
+    /// A client's one-way message that no provider could take.
+    NoProvider,
+    /// A client's one-way message while its provider is overloaded.
+    Overloaded,
+    /// A client's one-way message that its provider's full outbox refused.
+    ProviderFull,
+    /// A client's answer to a request nobody sent.
+    StrayAnswer,
+    /// A client's one-way message whose routing field could not be read.
+    BadRouteKey,
+    /// A client's one-way message before login.
+    NotAuthed,
+    /// A load report older than one already seen, or out of range.
+    StaleLoad,
+}
+
+impl Loss {
+    pub const ALL: [Loss; 9] = [
+        Loss::SessionGone,
+        Loss::ConnectionGone,
+        Loss::NoProvider,
+        Loss::Overloaded,
+        Loss::ProviderFull,
+        Loss::StrayAnswer,
+        Loss::BadRouteKey,
+        Loss::NotAuthed,
+        Loss::StaleLoad,
+    ];
+
+    /// The counter's label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Loss::SessionGone => "session_gone",
+            Loss::ConnectionGone => "connection_gone",
+            Loss::NoProvider => "no_provider",
+            Loss::Overloaded => "overloaded",
+            Loss::ProviderFull => "provider_full",
+            Loss::StrayAnswer => "stray_answer",
+            Loss::BadRouteKey => "bad_route_key",
+            Loss::NotAuthed => "not_authed",
+            Loss::StaleLoad => "stale_load",
+        }
+    }
+}
+
+/// The decisions of one worker. See the module's page.
+#[derive(Debug)]
+pub struct Router {
+    rules: Rules,
+    sessions: Sessions,
+    providers: Providers,
+    modules: BTreeMap<ModuleId, Module>,
+    /// Which connection speaks for a node.
+    nodes: Owned<NodeId, ()>,
+    /// The newest epoch seen of each node, kept after its connection: an older one is refused.
+    epochs: BTreeMap<NodeId, Epoch>,
+    servers: Owned<ServerId, NodeId>,
+    registered: Arc<BTreeSet<ModuleId>>,
+    /// Sessions in the order they must have logged in by.
+    unauthed: VecDeque<(Mono, LinkSid)>,
+    draws: u64,
+    stopping: bool,
+}
+
+impl Router {
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            sessions: Sessions::new(rules.worker, rules.sessions_max),
+            rules,
+            providers: Providers::default(),
+            modules: BTreeMap::new(),
+            nodes: Owned::default(),
+            epochs: BTreeMap::new(),
+            servers: Owned::default(),
+            registered: Arc::default(),
+            unauthed: VecDeque::new(),
+            draws: 0,
+            stopping: false,
+        }
+    }
+
+    /// Takes one event and appends what must be done about it.
+    pub fn step(&mut self, now: Mono, event: Event<'_>, actions: &mut Vec<Action>) {
+        match event {
+            Event::ClientFrame { sid, frame } => self.client_frame(now, sid, frame, actions),
+            Event::Send { conn, head } => self.send(conn, head, actions),
+            Event::ClientOpened { token, addr } => self.client_opened(now, token, addr, actions),
+            Event::ClientViolation { sid, code } => self.close(sid, code, actions),
+            Event::ClientClosed { sid } => self.end_session(sid, 0, actions),
+            Event::ProviderOpened { conn, node, epoch } => self.provider_opened(conn, node, epoch, actions),
+            Event::ProviderCall { conn, call, request } => self.provider_call(conn, call, request, actions),
+            Event::Loaded { conn, load } => self.loaded(now, conn, &load, actions),
+            Event::Broadcast { conn, version } => self.broadcast(conn, version, actions),
+            Event::UserState { conn, sid, role } => self.user_state(conn, sid, role, actions),
+            Event::ProviderClosed { conn } => self.provider_closed(conn, actions),
+            Event::NotSent { to, sid, frame } => self.not_sent(to, sid, frame, actions),
+            Event::Kick { who, code, text } => self.kick(&who, code, &text, actions),
+            Event::Registered { modules } => self.registered = modules,
+            Event::Stop => self.stop(actions),
+            Event::Tick => self.tick(now, actions),
+        }
+    }
+
+    /// The slab slot of a provider's connection, until it closes.
+    pub fn reference(&self, conn: Generation) -> Option<ProviderRef> {
+        self.providers.iter().find(|p| p.conn == conn).map(|p| p.reference())
+    }
+
+    /// Sessions now.
+    pub fn sessions(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Where this session's requests of this module go, if it is bound.
+    pub fn bound(&self, sid: LinkSid, module: ModuleId) -> Option<&NodeId> {
+        let bind = self.sessions.get(sid)?.bound(module)?;
+        Some(&self.providers.get(bind)?.node)
+    }
+
+    /// The nodes that serve each module, and how many sessions are authed: what `/status` shows.
+    pub fn summary(&self) -> Summary {
+        let node = |&p: &ProviderRef| self.providers.get(p).map(|p| p.node.clone());
+        let serves = |m: &Module| m.providers.iter().filter_map(node).collect();
+        let modules = self.modules.values().map(|m| (m.name.clone(), serves(m))).collect();
+        let providers = self.providers.iter().map(|p| (p.node.clone(), p.load.clone())).collect();
+        Summary { modules, providers, sessions: self.sessions.len(), authed: self.sessions.authed() }
+    }
+
+    /// What the router promises itself, for tests and simulation; O(everything).
+    pub fn check(&self) {
+        self.sessions.check();
+        for session in self.sessions.iter() {
+            for &(module, to) in &session.binds {
+                assert!(self.providers.get(to).is_some(), "{} is bound to a gone provider", session.sid);
+                let count = session.binds.iter().filter(|(m, _)| *m == module).count();
+                assert_eq!(count, 1, "{} has two homes for module {module}", session.sid);
+            }
+            for &to in &session.opened {
+                assert!(self.providers.get(to).is_some(), "{} is open at a gone provider", session.sid);
+            }
+            assert!(
+                session.account.is_some() || session.binds.is_empty(),
+                "{} bound before login",
+                session.sid
+            );
+        }
+        for (id, module) in &self.modules {
+            for &p in &module.providers {
+                let provider = self.providers.get(p);
+                assert!(
+                    provider.is_some_and(|p| p.serves(*id)),
+                    "module {id} lists a provider that doesn't serve it"
+                );
+            }
+            assert_eq!(module.ring.len(), module.providers.len(), "the ring of module {id} is stale");
+        }
+    }
+}
+
+/// What an operator sees of a worker.
+#[derive(Debug, Clone, Default)]
+pub struct Summary {
+    pub modules: BTreeMap<String, Vec<NodeId>>,
+    pub providers: BTreeMap<NodeId, Load>,
+    pub sessions: usize,
+    pub authed: usize,
+}

@@ -1,0 +1,204 @@
+//! Core: the client sessions of one worker, in a slab whose slot is part of the sid.
+
+use std::net::SocketAddr;
+
+use base::{Account, AppVersion, LinkSid, ModuleId, Mono, Role, hash};
+
+use super::ProviderRef;
+
+/// Bits of a sid's counter that name its slot: a worker holds at most about a million sessions. The other 36 count
+/// the slot's uses, so that a sid is never given twice.
+const SLOT_BITS: u32 = 20;
+
+/// The slab slot of a session: the shell keeps its own table by the same index.
+pub const fn slot(sid: LinkSid) -> usize {
+    (sid.counter() & ((1 << SLOT_BITS) - 1)) as usize
+}
+
+/// One client connection.
+#[derive(Debug)]
+pub struct Session {
+    pub sid: LinkSid,
+    pub addr: SocketAddr,
+    /// Set once, by login.
+    pub account: Option<Account>,
+    pub account_hash: u64,
+    pub role: Option<Role>,
+    pub app_version: AppVersion,
+    /// CHandshake was answered.
+    pub handshake_asked: bool,
+    /// CHandshakeDone came.
+    pub handshake_done: bool,
+    pub unauthed_frames: u8,
+    pub heard: Mono,
+    /// When a report about overload or a missing provider was last sent.
+    pub reported: Option<Mono>,
+    /// Where requests of a module go. Few, so a list beats a map.
+    pub binds: Vec<(ModuleId, ProviderRef)>,
+    /// Providers that were told of this session and must hear its end.
+    pub opened: Vec<ProviderRef>,
+}
+
+/// What a choice needs to know of a session.
+#[derive(Debug, Clone, Copy)]
+pub struct Player {
+    pub account_hash: u64,
+    pub source_hash: u64,
+    pub role: Option<Role>,
+    pub app_version: AppVersion,
+}
+
+impl Session {
+    pub fn player(&self) -> Player {
+        let (account_hash, source_hash) = (self.account_hash, self.source_hash());
+        Player { account_hash, source_hash, role: self.role, app_version: self.app_version }
+    }
+
+    pub fn bound(&self, module: ModuleId) -> Option<ProviderRef> {
+        self.binds.iter().find(|(m, _)| *m == module).map(|&(_, to)| to)
+    }
+
+    /// The hash of the client's address, port left out; an IPv4-mapped address is its IPv4 one.
+    fn source_hash(&self) -> u64 {
+        match self.addr.ip().to_canonical() {
+            std::net::IpAddr::V4(ip) => hash::bytes(&ip.octets()),
+            std::net::IpAddr::V6(ip) => hash::bytes(&ip.octets()),
+        }
+    }
+}
+
+/// All sessions of a worker.
+#[derive(Debug)]
+pub struct Sessions {
+    worker: u8,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    live: usize,
+    authed: usize,
+    sessions_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    /// Uses of this slot so far; the next sid's upper bits.
+    uses: u64,
+    session: Option<Box<Session>>,
+}
+
+impl Sessions {
+    pub fn new(worker: u8, sessions_max: usize) -> Self {
+        let sessions_max = sessions_max.min(1 << SLOT_BITS);
+        Self { worker, slots: Vec::new(), free: Vec::new(), live: 0, authed: 0, sessions_max }
+    }
+
+    /// `None`: full.
+    pub fn open(&mut self, now: Mono, addr: SocketAddr) -> Option<LinkSid> {
+        if self.live >= self.sessions_max {
+            return None;
+        }
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let slot = &mut self.slots[index as usize];
+        slot.uses += 1;
+        let uses = if base::planted::is("link_sid_reused") { 1 } else { slot.uses };
+        let sid = LinkSid::new(self.worker, uses << SLOT_BITS | u64::from(index));
+        slot.session = Some(Box::new(Session {
+            sid,
+            addr,
+            account: None,
+            account_hash: 0,
+            role: None,
+            app_version: AppVersion::default(),
+            handshake_asked: false,
+            handshake_done: false,
+            unauthed_frames: 0,
+            heard: now,
+            reported: None,
+            binds: Vec::new(),
+            opened: Vec::new(),
+        }));
+        self.live += 1;
+        Some(sid)
+    }
+
+    pub fn get(&self, sid: LinkSid) -> Option<&Session> {
+        self.slots.get(slot(sid))?.session.as_deref().filter(|s| s.sid == sid)
+    }
+
+    pub fn get_mut(&mut self, sid: LinkSid) -> Option<&mut Session> {
+        self.slots.get_mut(slot(sid))?.session.as_deref_mut().filter(|s| s.sid == sid)
+    }
+
+    pub fn remove(&mut self, sid: LinkSid) -> Option<Box<Session>> {
+        self.get(sid)?;
+        let index = slot(sid);
+        let session = self.slots.get_mut(index)?.session.take()?;
+        self.free.push(index as u32);
+        self.live -= 1;
+        self.authed -= usize::from(session.account.is_some());
+        Some(session)
+    }
+
+    /// Logs the session in.
+    pub fn set_account(&mut self, sid: LinkSid, account: Account, version: AppVersion) {
+        if let Some(session) = self.get_mut(sid) {
+            session.account_hash = hash::bytes(account.as_str().as_bytes());
+            session.account = Some(account);
+            session.app_version = version;
+            self.authed += 1;
+        }
+    }
+
+    /// In slot order.
+    pub fn iter(&self) -> impl Iterator<Item = &Session> {
+        self.slots.iter().filter_map(|slot| slot.session.as_deref())
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {
+        self.slots.iter_mut().filter_map(|slot| slot.session.as_deref_mut())
+    }
+
+    pub fn len(&self) -> usize {
+        self.live
+    }
+
+    pub fn authed(&self) -> usize {
+        self.authed
+    }
+
+    pub fn check(&self) {
+        assert_eq!(self.iter().count(), self.live);
+        assert_eq!(self.iter().filter(|s| s.account.is_some()).count(), self.authed);
+        assert_eq!(self.free.len() + self.live, self.slots.len());
+        for (index, slot) in self.slots.iter().enumerate() {
+            if let Some(session) = &slot.session {
+                assert_eq!(self::slot(session.sid), index);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds: Z-10, Q20.
+    #[test]
+    fn a_sid_is_never_given_twice() {
+        let mut sessions = Sessions::new(3, 2);
+        let addr = "127.0.0.1:1".parse().unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for _ in 0..1_000 {
+            let sid = sessions.open(Mono::ZERO, addr).unwrap();
+            assert!(seen.insert(sid) && sid.worker() == 3);
+            sessions.remove(sid);
+            assert!(sessions.get(sid).is_none() && sessions.remove(sid).is_none());
+        }
+        sessions.open(Mono::ZERO, addr).unwrap();
+        sessions.open(Mono::ZERO, addr).unwrap();
+        assert_eq!(sessions.open(Mono::ZERO, addr), None);
+        sessions.check();
+    }
+}

@@ -1,0 +1,229 @@
+//! A client's connection: read, decode in place, hand to the router, write.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use base::LinkSid;
+use net::Outbox;
+use net::inbox::{Inbox, SharedScratch};
+use net::outbox;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use wire::Frame;
+use wire::code::{self, Code};
+use wire::frame::{self, BadFrame, Decoded};
+use wire::handshake;
+use wire::link::Dispatch;
+
+use super::state::{Client, State, Worker};
+use crate::admission::Admission;
+use crate::router::{Action, Event};
+
+/// Capacity a client's drained outbox keeps.
+const KEEP_BYTES: usize = 2 * 1024;
+/// How long last words may take to leave, and the client to close.
+const LINGER: Duration = Duration::from_secs(2);
+/// A provider with this much queued makes its clients' readers wait.
+const HIGH_WATER_BYTES: usize = 8 * 1024 * 1024;
+
+/// Takes a client in: gives it a sid, greets it and starts its task.
+pub fn open<S>(worker: &Rc<Worker>, stream: S, addr: SocketAddr, admission: Admission)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (read, write) = tokio::io::split(stream);
+    let outbox = Outbox::new(write, worker.settings.out_bytes_max, KEEP_BYTES);
+    let ended = Rc::new(Notify::new());
+    let now = worker.now();
+    let sid = worker.with(|state| {
+        let mut actions = Vec::new();
+        state.router.step(now, Event::ClientOpened { token: 0, addr }, &mut actions);
+        match actions.first() {
+            Some(Action::Accept { sid, .. }) => {
+                let (outbox, ended) = (outbox.clone(), ended.clone());
+                state.add_client(Client { sid: *sid, outbox, ended, admission, touched: false });
+                Ok(*sid)
+            }
+            Some(Action::RefuseClient { code, .. }) => Err(*code),
+            _ => Err(&code::BUSY),
+        }
+    });
+    match sid {
+        Ok(sid) => {
+            if worker.settings.greet {
+                // A new outbox has room.
+                let _ = outbox.push(32, handshake::server_hello);
+                outbox.flush();
+            }
+            tokio::task::spawn_local(serve(worker.clone(), sid, read, outbox, ended));
+        }
+        Err(code) => {
+            outbox.close_with(|out| {
+                wire::report::encode(out, wire::report::From::Link, code.number, code.name)
+            });
+            tokio::task::spawn_local(linger(read, outbox, worker.scratch.clone()));
+        }
+    }
+}
+
+/// Why the reading ended.
+enum End {
+    /// The client is gone.
+    Gone,
+    /// The router ended the session; its last words may still be on their way.
+    Ended,
+}
+
+async fn serve<R>(worker: Rc<Worker>, sid: LinkSid, mut read: R, outbox: Outbox, ended: Rc<Notify>)
+where
+    R: AsyncRead + Unpin,
+{
+    let end = {
+        let drive = outbox::drive(outbox.clone());
+        tokio::pin!(drive);
+        tokio::select! {
+            biased;
+            _ = &mut drive => End::Gone,
+            () = ended.notified() => {
+                let words = async { tokio::join!(&mut drive, discard(&mut read, &worker.scratch)) };
+                // A client that takes longer loses the last words.
+                let _ = tokio::time::timeout(LINGER, words).await;
+                End::Ended
+            }
+            end = receive(&worker, sid, &mut read) => {
+                if let End::Ended = end {
+                    let words = async { tokio::join!(&mut drive, discard(&mut read, &worker.scratch)) };
+                    let _ = tokio::time::timeout(LINGER, words).await;
+                }
+                end
+            }
+        }
+    };
+    outbox.abandon();
+    let now = worker.now();
+    worker.with(|state| {
+        if let End::Gone = end {
+            state.step(now, Event::ClientClosed { sid }, &[]);
+        }
+        state.remove_client(sid);
+        state.flush();
+    });
+}
+
+/// Reads until the client or the router ends it.
+async fn receive(worker: &Worker, sid: LinkSid, read: &mut (impl AsyncRead + Unpin)) -> End {
+    let mut inbox = Inbox::default();
+    let mut scratch = worker.scratch.clone();
+    let mut partial_since: Option<Instant> = None;
+    loop {
+        let next = inbox.receive(read, &mut scratch, |bytes| decode(worker, sid, bytes));
+        let received = match partial_since {
+            None => next.await,
+            Some(since) => match tokio::time::timeout_at(since + worker.settings.frame_timeout, next).await {
+                Ok(received) => received,
+                Err(_) => return violate(worker, sid, &code::FRAME_TIMEOUT),
+            },
+        };
+        let frames = match received {
+            Ok(Some(Ok(frames))) => frames,
+            Ok(Some(Err(SessionEnded))) => return End::Ended,
+            Ok(None) | Err(_) => return End::Gone,
+        };
+        // A frame may take its time only once: later bytes of the same frame don't prolong it.
+        partial_since = match partial_since {
+            _ if !inbox.is_partial() => None,
+            Some(since) if frames == 0 => Some(since),
+            _ => Some(Instant::now()),
+        };
+        if let Some(congested) = worker.with(|state| state.congested()) {
+            congested.below(HIGH_WATER_BYTES / 2).await;
+        }
+    }
+}
+
+struct SessionEnded;
+
+/// Decodes what one read brought and routes each frame. Answers the frames it found.
+fn decode(worker: &Worker, sid: LinkSid, bytes: &[u8]) -> (usize, Result<usize, SessionEnded>) {
+    let now = worker.now();
+    let limit = worker.settings.frame_bytes_max;
+    worker.with(|state| {
+        let (mut used, mut frames) = (0, 0);
+        let result = loop {
+            match frame::decode(&bytes[used..], limit) {
+                Ok(Decoded::Incomplete { .. }) => break Ok(frames),
+                Ok(Decoded::Frame(frame)) => {
+                    used += frame.whole.len();
+                    frames += 1;
+                    state.client_frame(now, sid, frame);
+                }
+                Err(bad) => {
+                    let code = match bad {
+                        BadFrame::TooLarge { .. } => &code::FRAME_TOO_LARGE,
+                        BadFrame::Empty => &code::EMPTY_FRAME,
+                    };
+                    state.step(now, Event::ClientViolation { sid, code }, &[]);
+                    break Err(SessionEnded);
+                }
+            }
+            if state.client(sid).is_none_or(|client| client.outbox.is_closing()) {
+                break Err(SessionEnded);
+            }
+        };
+        state.flush();
+        (if result.is_ok() { used } else { bytes.len() }, result)
+    })
+}
+
+fn violate(worker: &Worker, sid: LinkSid, code: &'static Code) -> End {
+    worker.step(Event::ClientViolation { sid, code });
+    End::Ended
+}
+
+impl State {
+    /// One frame of a client. The usual case is one Dispatch.
+    fn client_frame(&mut self, now: base::Mono, sid: LinkSid, frame: Frame<'_>) {
+        self.counters.frame_in();
+        let mut actions = std::mem::take(&mut self.actions);
+        self.router.step(now, Event::ClientFrame { sid, frame }, &mut actions);
+        let mut not_sent = None;
+        for action in actions.drain(..) {
+            match action {
+                Action::Dispatch { to, sid, type_id } => {
+                    let dispatch = Dispatch { link_sid: sid, type_id };
+                    if self.dispatch(to, dispatch, frame.payload).is_err() {
+                        not_sent = Some(to);
+                    }
+                }
+                other => self.perform(other, &[]),
+            }
+        }
+        self.actions = actions;
+        if let Some(to) = not_sent {
+            self.step(now, Event::NotSent { to, sid, frame }, &[]);
+        }
+        while let Some(slow) = self.slow.pop() {
+            self.step(now, Event::ClientViolation { sid: slow, code: &code::SLOW_READER }, &[]);
+        }
+    }
+
+    /// A provider's outbox that is filling up faster than it drains.
+    fn congested(&self) -> Option<Outbox> {
+        let full = |outbox: &&Outbox| outbox.queued() > HIGH_WATER_BYTES;
+        self.providers.iter().flatten().map(|p| &p.link.outbox).find(full).cloned()
+    }
+}
+
+/// Reads and forgets until the client closes: closing with unread bytes would reset the connection and take the last
+/// words with it.
+async fn discard(read: &mut (impl AsyncRead + Unpin), scratch: &SharedScratch) {
+    let (mut inbox, mut scratch) = (Inbox::default(), scratch.clone());
+    while let Ok(Some(_)) = inbox.receive(read, &mut scratch, |bytes| (bytes.len(), Ok::<_, ()>(()))).await {}
+}
+
+async fn linger(mut read: impl AsyncRead + Unpin, outbox: Outbox, scratch: SharedScratch) {
+    let words = async { tokio::join!(outbox::drive(outbox), discard(&mut read, &scratch)) };
+    let _ = tokio::time::timeout(LINGER, words).await;
+}

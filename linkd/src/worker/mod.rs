@@ -1,0 +1,134 @@
+//! One worker: a thread with its own runtime, sessions and router. Its tasks read and decode without awaiting in
+//! between, so they share the worker's state through a `RefCell`.
+
+mod client;
+mod perform;
+mod provider;
+mod state;
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use base::{Generation, ModuleId};
+use net::{NetIo, Peer};
+use tokio::sync::oneshot;
+use tokio::task::LocalSet;
+use tokio::time::MissedTickBehavior;
+use wire::code::Code;
+
+use crate::admission::Admission;
+use crate::counters::Counters;
+use crate::mailbox::Mailbox;
+use crate::router::{Event, Rules, Summary, Who};
+
+use state::Worker;
+
+/// How often deadlines are looked at.
+const TICK: Duration = Duration::from_millis(250);
+
+/// What a worker is told from other threads.
+pub enum Letter<N: NetIo> {
+    Client {
+        stream: N::Detached,
+        addr: SocketAddr,
+        admission: Admission,
+    },
+    Provider {
+        stream: N::Detached,
+        peer: Peer,
+        conn: Generation,
+    },
+    Kick {
+        who: Who,
+        code: &'static Code,
+        text: String,
+        kicked: oneshot::Sender<usize>,
+    },
+    Summary(oneshot::Sender<Summary>),
+    /// Close every session, answer when the last one is gone, and end.
+    Stop(oneshot::Sender<()>),
+}
+
+/// What a worker needs to know.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub rules: Rules,
+    pub frame_bytes_max: u32,
+    pub out_bytes_max: usize,
+    pub frame_timeout: Duration,
+    /// Whether linkd speaks first.
+    pub greet: bool,
+}
+
+/// What all workers of a linkd share.
+#[derive(Debug, Clone, Default)]
+pub struct Shared {
+    /// The modules the directory knows, for telling "not now" from "never".
+    pub registered: Arc<ArcSwap<BTreeSet<ModuleId>>>,
+}
+
+/// Runs a worker until it is told to stop. Must run in a current-thread runtime.
+pub async fn run<N: NetIo>(
+    io: N,
+    settings: Settings,
+    shared: Shared,
+    counters: Arc<Counters>,
+    mailbox: Mailbox<Letter<N>>,
+) {
+    let tasks = LocalSet::new();
+    let worker = Rc::new(Worker::new(settings, counters));
+    tasks.run_until(receive(io, worker, shared, mailbox)).await;
+}
+
+/// The worker's loop.
+async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: Mailbox<Letter<N>>) {
+    let mut tick = tokio::time::interval(TICK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut registered = Arc::default();
+    let mut stopping = None;
+    loop {
+        tokio::select! {
+            biased;
+            letter = mailbox.next() => match letter {
+                Letter::Client { stream, addr, admission } => match io.attach(stream) {
+                    Ok(stream) => client::open(&worker, stream, addr, admission),
+                    Err(error) => tracing::warn!(%addr, %error, "a client connection could not be taken over"),
+                },
+                Letter::Provider { stream, peer, conn } => match io.attach(stream) {
+                    Ok(stream) => provider::open(&worker, stream, peer, conn),
+                    Err(error) => tracing::warn!(node = %peer.node, %error, "a connection could not be taken over"),
+                },
+                Letter::Kick { who, code, text, kicked } => {
+                    let before = worker.sessions();
+                    worker.step(Event::Kick { who, code, text });
+                    // Nobody waiting for the count is no reason not to kick.
+                    let _ = kicked.send(before - worker.sessions());
+                }
+                Letter::Summary(reply) => drop(reply.send(worker.summary())),
+                Letter::Stop(done) => {
+                    worker.step(Event::Stop);
+                    stopping = Some(done);
+                }
+            },
+            _ = tick.tick() => {
+                let now = shared.registered.load_full();
+                if !Arc::ptr_eq(&now, &registered) {
+                    registered = now.clone();
+                    worker.step(Event::Registered { modules: now });
+                }
+                worker.step(Event::Tick);
+            }
+        }
+        if stopping.is_some() && worker.is_empty() {
+            worker.part();
+            if let Some(done) = stopping.take() {
+                let _ = done.send(());
+            }
+            return;
+        }
+    }
+}

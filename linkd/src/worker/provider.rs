@@ -1,0 +1,133 @@
+//! A provider's connection to one worker.
+
+use std::rc::Rc;
+
+use base::{AppVersion, Generation};
+use net::Peer;
+use net::link::{self, Closed, Handler, Link};
+use net::outbox;
+use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
+use wire::code;
+use wire::frame::{self, Decoded, PAYLOAD_BYTES_CEILING};
+use wire::link::{
+    ANNOUNCE, BIND, BROADCAST, DISABLE, KICK, LOAD, SEND, SUBSCRIBE, UNBIND, USER_STATE, UserState,
+    broadcast_version,
+};
+use wire::node::{Frame, Kind};
+
+use super::state::Worker;
+use crate::router::{Event, Request};
+
+/// Takes a provider's connection in and starts its task.
+pub fn open<S>(worker: &Rc<Worker>, stream: S, peer: Peer, conn: Generation)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let (read, write) = tokio::io::split(stream);
+    let link = Link::new(peer, conn, write);
+    tokio::task::spawn_local(serve(worker.clone(), link, read));
+}
+
+async fn serve<R: AsyncRead + Unpin>(worker: Rc<Worker>, link: Link, mut read: R) {
+    let (node, epoch, conn) = (link.peer.node.clone(), link.peer.epoch, link.generation);
+    let now = worker.now();
+    worker.with(|state| {
+        state.step(now, Event::ProviderOpened { conn, node: node.clone(), epoch }, &[]);
+        match state.router.reference(conn) {
+            Some(at) => state.add_provider(at, link.clone()),
+            None => link.goodbye(&code::STALE_EPOCH, format!("{node} was already here with a newer epoch")),
+        }
+        state.flush();
+    });
+    tracing::info!(%node, %epoch, worker = link.peer.worker, "provider connected");
+    let mut scratch = worker.scratch.clone();
+    let mut inbound = Inbound { worker: worker.clone(), conn };
+    let drive = outbox::drive(link.outbox.clone());
+    tokio::pin!(drive);
+    let closed = tokio::select! {
+        biased;
+        written = &mut drive => match written {
+            Ok(()) => Closed::ByPeer,
+            Err(error) => Closed::Broken(error),
+        },
+        closed = link::run(&link, &mut read, &mut scratch, &mut inbound) => closed,
+    };
+    tracing::info!(%node, %closed, "provider gone");
+    link.calls.close();
+    link.outbox.abandon();
+    let now = worker.now();
+    worker.with(|state| {
+        state.remove_provider(conn);
+        state.step(now, Event::ProviderClosed { conn }, &[]);
+        state.flush();
+    });
+}
+
+struct Inbound {
+    worker: Rc<Worker>,
+    conn: Generation,
+}
+
+impl Handler for Inbound {
+    fn frame(&mut self, frame: Frame<'_>) -> Result<(), Closed> {
+        let (conn, now) = (self.conn, self.worker.now());
+        match frame.meta.kind {
+            SEND => {
+                whole_frame(frame.body)?;
+                self.worker.with(|state| state.step(now, Event::Send { conn, head: frame.head }, frame.body));
+            }
+            BROADCAST => {
+                whole_frame(frame.body)?;
+                let version = AppVersion(broadcast_version(frame.head).map_err(bad)?);
+                self.worker.with(|state| state.step(now, Event::Broadcast { conn, version }, frame.body));
+            }
+            USER_STATE => {
+                let UserState { link_sid: sid, role } = UserState::decode(frame.head).map_err(bad)?;
+                self.worker.with(|state| state.step(now, Event::UserState { conn, sid, role }, &[]));
+            }
+            LOAD => {
+                let load = decode(frame)?;
+                self.worker.with(|state| state.step(now, Event::Loaded { conn, load }, &[]));
+            }
+            kind => {
+                let (call, request) = (frame.meta.call, request(kind, frame)?);
+                self.worker.with(|state| state.step(now, Event::ProviderCall { conn, call, request }, &[]));
+            }
+        }
+        Ok(())
+    }
+
+    fn batch_end(&mut self) {
+        self.worker.with(|state| state.flush());
+    }
+}
+
+fn request(kind: Kind, frame: Frame<'_>) -> Result<Request, Closed> {
+    Ok(match kind {
+        ANNOUNCE => Request::Announce(decode(frame)?),
+        BIND => Request::Bind(decode(frame)?),
+        SUBSCRIBE => Request::Subscribe(decode(frame)?),
+        UNBIND => Request::UnBind(decode(frame)?),
+        DISABLE => Request::Disable(decode(frame)?),
+        KICK => Request::Kick(decode(frame)?),
+        Kind(other) => return Err(bad(format!("kind {other} is not a provider's to send"))),
+    })
+}
+
+/// A Send's body must be exactly one frame that a client may receive.
+fn whole_frame(body: &[u8]) -> Result<(), Closed> {
+    match frame::decode(body, PAYLOAD_BYTES_CEILING) {
+        Ok(Decoded::Frame(frame)) if frame.whole.len() == body.len() => Ok(()),
+        Ok(_) => Err(bad("a Send's body is not exactly one frame")),
+        Err(error) => Err(bad(error)),
+    }
+}
+
+fn decode<M: Message + Default>(frame: Frame<'_>) -> Result<M, Closed> {
+    M::decode(frame.body).map_err(bad)
+}
+
+fn bad(why: impl ToString) -> Closed {
+    Closed::Refused { code: &code::BAD_MESSAGE, text: why.to_string() }
+}

@@ -1,0 +1,189 @@
+//! A worker's shared state: the router and the sending halves of its connections.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::{Generation, LinkSid, Mono};
+use net::Outbox;
+use net::inbox::SharedScratch;
+use net::link::Link;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use wire::code;
+
+use super::Settings;
+use crate::admission::Admission;
+use crate::counters::Counters;
+use crate::router::{Action, Event, ProviderRef, Router, Summary, slot};
+
+/// One worker. Its tasks hold it by `Rc` and borrow the state only between awaits.
+pub struct Worker {
+    pub settings: Settings,
+    pub counters: Arc<Counters>,
+    pub scratch: SharedScratch,
+    zero: Instant,
+    state: RefCell<State>,
+}
+
+/// A client's sending half.
+pub struct Client {
+    pub sid: LinkSid,
+    pub outbox: Outbox,
+    /// Rung when the session was ended from this side.
+    pub ended: Rc<Notify>,
+    /// Its place at the door.
+    pub admission: Admission,
+    /// Has bytes that this batch has not flushed yet.
+    pub touched: bool,
+}
+
+/// A provider's connection.
+pub struct Provider {
+    pub conn: Generation,
+    pub link: Link,
+    pub touched: bool,
+}
+
+/// Everything that tasks of the worker share.
+pub struct State {
+    pub router: Router,
+    /// Indexed by [`slot`] of the sid.
+    pub clients: Vec<Option<Client>>,
+    /// Indexed by [`ProviderRef::slot`].
+    pub providers: Vec<Option<Provider>>,
+    pub actions: Vec<Action>,
+    pub touched_clients: Vec<LinkSid>,
+    pub touched_providers: Vec<u32>,
+    /// Clients whose outbox refused a frame.
+    pub slow: Vec<LinkSid>,
+    pub counters: Arc<Counters>,
+}
+
+impl Worker {
+    pub fn new(settings: Settings, counters: Arc<Counters>) -> Self {
+        let state = State {
+            router: Router::new(settings.rules.clone()),
+            clients: Vec::new(),
+            providers: Vec::new(),
+            actions: Vec::new(),
+            touched_clients: Vec::new(),
+            touched_providers: Vec::new(),
+            slow: Vec::new(),
+            counters: counters.clone(),
+        };
+        let (scratch, zero) = (SharedScratch::default(), Instant::now());
+        Self { settings, counters, scratch, zero, state: RefCell::new(state) }
+    }
+
+    pub fn now(&self) -> Mono {
+        Mono(u64::try_from(self.zero.elapsed().as_micros()).unwrap_or(u64::MAX))
+    }
+
+    /// Lends the state to a closure that must not await.
+    pub fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
+        f(&mut self.state.borrow_mut())
+    }
+
+    /// One event that brings no bytes of its own, performed and flushed.
+    pub fn step(&self, event: Event<'_>) {
+        let now = self.now();
+        self.with(|state| {
+            state.step(now, event, &[]);
+            state.flush();
+        });
+    }
+
+    pub fn sessions(&self) -> usize {
+        self.with(|state| state.router.sessions())
+    }
+
+    pub fn summary(&self) -> Summary {
+        self.with(|state| state.router.summary())
+    }
+
+    /// Whether every client is gone, its last words written.
+    pub fn is_empty(&self) -> bool {
+        self.with(|state| state.clients.iter().all(Option::is_none))
+    }
+
+    /// Says goodbye to every provider: the end of the worker.
+    pub fn part(&self) {
+        self.with(|state| {
+            for provider in state.providers.iter_mut().filter_map(Option::take) {
+                provider.link.goodbye(&code::SHUTTING_DOWN, "this linkd stops");
+            }
+        });
+    }
+}
+
+impl State {
+    /// Runs one event through the router and performs what it says. `bytes` is the frame at hand: a client's payload
+    /// for Dispatch, a whole frame for Forward.
+    pub fn step(&mut self, now: Mono, event: Event<'_>, bytes: &[u8]) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.router.step(now, event, &mut actions);
+        for action in actions.drain(..) {
+            self.perform(action, bytes);
+        }
+        self.actions = actions;
+        while let Some(sid) = self.slow.pop() {
+            self.step(now, Event::ClientViolation { sid, code: &code::SLOW_READER }, &[]);
+        }
+    }
+
+    pub fn client(&mut self, sid: LinkSid) -> Option<&mut Client> {
+        self.clients.get_mut(slot(sid))?.as_mut().filter(|client| client.sid == sid)
+    }
+
+    pub fn provider(&mut self, to: ProviderRef) -> Option<&mut Provider> {
+        self.providers.get_mut(to.slot as usize)?.as_mut().filter(|provider| provider.conn == to.conn)
+    }
+
+    pub fn add_client(&mut self, client: Client) {
+        let index = slot(client.sid);
+        if self.clients.len() <= index {
+            self.clients.resize_with(index + 1, || None);
+        }
+        self.counters.opened();
+        self.clients[index] = Some(client);
+    }
+
+    /// Removes the connection of exactly this sid.
+    pub fn remove_client(&mut self, sid: LinkSid) {
+        if self.client(sid).is_some() {
+            self.clients[slot(sid)] = None;
+            self.counters.ended();
+        }
+    }
+
+    pub fn add_provider(&mut self, at: ProviderRef, link: Link) {
+        let index = at.slot as usize;
+        if self.providers.len() <= index {
+            self.providers.resize_with(index + 1, || None);
+        }
+        self.providers[index] = Some(Provider { conn: at.conn, link, touched: false });
+    }
+
+    /// Removes exactly this connection, wherever it is.
+    pub fn remove_provider(&mut self, conn: Generation) -> Option<Provider> {
+        self.providers.iter_mut().find(|p| p.as_ref().is_some_and(|p| p.conn == conn))?.take()
+    }
+
+    /// Sends what this batch has queued: to clients at once, to providers after the turn's other readers added
+    /// theirs.
+    pub fn flush(&mut self) {
+        while let Some(sid) = self.touched_clients.pop() {
+            if let Some(client) = self.client(sid) {
+                client.touched = false;
+                client.outbox.flush();
+            }
+        }
+        while let Some(slot) = self.touched_providers.pop() {
+            if let Some(provider) = self.providers.get_mut(slot as usize).and_then(Option::as_mut) {
+                provider.touched = false;
+                provider.link.outbox.wake();
+            }
+        }
+    }
+}
