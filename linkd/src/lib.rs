@@ -1,7 +1,24 @@
-//! The gateway: holds the players' connections and routes each protocol by its module.
+//! The gateway: holds the players' connections and routes each protocol by its module. It has no game state and no
+//! database.
+//!
+//! | module | is |
+//! |---|---|
+//! | [`config`] | the `[linkd]` section |
+//! | [`gateway`] | one linkd in a process: start, status, kick, stop |
+//! | [`acceptor`] | the two listeners |
+//! | [`admission`] | the door: how many may be inside |
+//! | [`worker`] | one thread: connections in, bytes out |
+//! | [`router`] | the core: where each frame goes |
+//! | [`counters`], [`mailbox`] | what workers count, and how threads reach them |
 
+pub mod acceptor;
 pub mod admission;
+pub mod config;
 pub mod counters;
+pub mod gateway;
 pub mod mailbox;
 pub mod router;
 pub mod worker;
+
+pub use config::Config;
+pub use gateway::{Env, Linkd, StartError, start};

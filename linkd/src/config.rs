@@ -1,0 +1,151 @@
+//! The `[linkd]` section.
+
+use std::net::SocketAddr;
+
+use base::Span;
+use node::config::{Size, Time};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use wire::frame::PAYLOAD_BYTES_CEILING;
+
+use crate::admission::Caps;
+
+/// How a linkd holds its clients.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Config {
+    /// Where clients connect.
+    pub listen: SocketAddr,
+    /// Where providers connect.
+    pub provider_listen: SocketAddr,
+    /// Threads that hold connections; 0 is half the cores, at least 1. At most 255.
+    pub workers: usize,
+    /// How clients prove who they are. `open` believes them, and is for loopback only.
+    pub auth: Auth,
+    /// Whether linkd speaks first: `first` sends the handshake that the ancestor's clients wait for, `none` stays
+    /// silent for bare clients.
+    pub handshake: Handshake,
+    /// Where this linkd stands; providers of the same region are preferred. Empty prefers none.
+    pub region: String,
+    /// The service prefix that modules are registered under.
+    pub module_prefix: String,
+    /// The largest payload a client may send; at most 2 MiB.
+    pub frame_max: Size,
+    /// Bytes that may wait for one client; a client that reads slower is closed.
+    pub out_queue_max: Size,
+    /// Client connections in all.
+    pub connections_max: usize,
+    /// Client connections from one address.
+    pub per_address_max: usize,
+    /// Connections that have not logged in yet.
+    pub unauthed_max: usize,
+    /// A client must be logged in this long after it connected.
+    pub auth_timeout: Time,
+    /// A frame must be whole this long after its first byte.
+    pub frame_timeout: Time,
+    /// A client not heard for this long is closed; 0s never closes.
+    pub idle_timeout: Time,
+}
+
+/// How clients prove who they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Auth {
+    /// Every account is believed.
+    Open,
+}
+
+/// Who speaks first on a client connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Handshake {
+    First,
+    None,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: ([127, 0, 0, 1], 7710).into(),
+            provider_listen: ([127, 0, 0, 1], 7712).into(),
+            workers: 0,
+            auth: Auth::Open,
+            handshake: Handshake::First,
+            region: String::new(),
+            module_prefix: "module/".into(),
+            frame_max: Size(64 * 1024),
+            out_queue_max: Size(256 * 1024),
+            connections_max: 50_000,
+            per_address_max: 200,
+            unauthed_max: 2_000,
+            auth_timeout: Time::secs(10),
+            frame_timeout: Time::secs(10),
+            idle_timeout: Time::secs(180),
+        }
+    }
+}
+
+/// A setting that can't work. Whoever wrote it must change it; retrying does not help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("linkd.{key}: {why}")]
+pub struct BadSetting {
+    pub key: &'static str,
+    pub why: String,
+}
+
+impl Config {
+    /// Refuses what can't work, naming the key.
+    pub fn check(&self) -> Result<(), BadSetting> {
+        let bad = |key, why: String| Err(BadSetting { key, why });
+        if self.auth == Auth::Open && !self.listen.ip().is_loopback() {
+            let why = format!("auth = \"open\" believes everybody, so it can't listen on {}", self.listen.ip());
+            return bad("auth", why);
+        }
+        if self.frame_max.0 == 0 || self.frame_max.0 > u64::from(PAYLOAD_BYTES_CEILING) {
+            return bad("frame_max", format!("must be between 1 B and {}", Size(PAYLOAD_BYTES_CEILING.into())));
+        }
+        if self.out_queue_max.0 < 1024 {
+            return bad("out_queue_max", "must be at least 1 KiB".into());
+        }
+        if self.workers > 255 {
+            return bad("workers", "a link sid has 8 bits for the worker, so at most 255".into());
+        }
+        if self.connections_max == 0 || self.per_address_max == 0 || self.unauthed_max == 0 {
+            return bad("connections_max", "a cap of 0 admits nobody".into());
+        }
+        if self.auth_timeout.span() == Span::ZERO || self.frame_timeout.span() == Span::ZERO {
+            return bad("auth_timeout", "a timeout of 0s closes everybody".into());
+        }
+        Ok(())
+    }
+
+    pub fn caps(&self) -> Caps {
+        let (connections_max, per_address_max) = (self.connections_max, self.per_address_max);
+        Caps { connections_max, per_address_max, unauthed_max: self.unauthed_max }
+    }
+
+    /// The number of workers that `workers` means on this machine.
+    pub fn worker_count(&self) -> usize {
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+        if self.workers == 0 { (cores / 2).max(1) } else { self.workers }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_cannot_work_are_refused_by_name() {
+        let refused = |change: fn(&mut Config)| {
+            let mut config = Config::default();
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert_eq!(Config::default().check(), Ok(()));
+        assert!(refused(|c| c.listen = ([0, 0, 0, 0], 7710).into()).starts_with("linkd.auth: "));
+        assert!(refused(|c| c.frame_max = Size(3 << 20)).starts_with("linkd.frame_max: "));
+        assert!(refused(|c| c.workers = 256).starts_with("linkd.workers: "));
+        assert!(refused(|c| c.unauthed_max = 0).starts_with("linkd.connections_max: "));
+    }
+}

@@ -1,0 +1,294 @@
+//! One linkd in a process: its listeners, its worker threads and its place in the directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base::{Generation, ModuleId, NodeId, hash};
+use net::hello::{Ours, Role};
+use net::{NetIo, Tcp};
+use node::directory::JoinError;
+use node::{Directory, Service};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use wire::code::Code;
+
+use crate::acceptor;
+use crate::admission::Door;
+use crate::config::{BadSetting, Config, Handshake};
+use crate::counters::{Counters, Totals};
+use crate::mailbox::Mailbox;
+use crate::router::{Rules, Summary, Who};
+use crate::worker::{self, Letter, Settings, Shared};
+
+/// Letters that may wait for one worker.
+const LETTERS_MAX: usize = 4_096;
+/// The directory service that every linkd offers.
+pub const SERVICE: &str = "linkd";
+/// How long an answer of a worker may take; a worker that is silent longer is stuck.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// What a linkd is told by its process.
+#[derive(Debug, Clone)]
+pub struct Env {
+    pub cluster: String,
+    pub node: NodeId,
+    pub directory: Directory,
+}
+
+/// Why a linkd did not start. Nothing was opened that stays open.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Setting(#[from] BadSetting),
+    #[error("linkd.{key}: {error}")]
+    Listen { key: &'static str, error: io::Error },
+    #[error("no epoch from the directory: {0}")]
+    Join(#[from] JoinError),
+    #[error("a worker thread could not be started: {0}")]
+    Thread(io::Error),
+}
+
+/// One worker as other threads see it.
+pub struct Hand<N: NetIo> {
+    pub mailbox: Mailbox<Letter<N>>,
+    pub counters: Arc<Counters>,
+}
+
+/// All workers of a linkd.
+pub struct Crew<N: NetIo> {
+    pub workers: Vec<Hand<N>>,
+    generations: AtomicU64,
+}
+
+impl<N: NetIo> Crew<N> {
+    pub fn least_loaded(&self) -> &Hand<N> {
+        let least = self.workers.iter().min_by_key(|worker| worker.counters.sessions());
+        // There is always at least one worker.
+        least.unwrap_or(&self.workers[0])
+    }
+
+    pub fn generation(&self) -> Generation {
+        Generation(self.generations.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        for worker in &self.workers {
+            worker.counters.add_to(&mut totals);
+        }
+        totals
+    }
+}
+
+/// A running linkd.
+pub struct Linkd {
+    pub client_addr: SocketAddr,
+    pub provider_addr: SocketAddr,
+    crew: Arc<Crew<Tcp>>,
+    door: Door,
+    directory: Directory,
+    node: NodeId,
+    accepting: Mutex<Vec<JoinHandle<()>>>,
+    watching: JoinHandle<()>,
+    threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+}
+
+/// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
+pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
+    config.check()?;
+    let epoch = env.directory.epoch().await?;
+    let listen = |key, addr| Tcp::listen(addr).map_err(|error| StartError::Listen { key, error });
+    let clients = listen("listen", config.listen)?;
+    let providers = listen("provider_listen", config.provider_listen)?;
+    let local = |key, listener: &tokio::net::TcpListener| {
+        listener.local_addr().map_err(|error| StartError::Listen { key, error })
+    };
+    let (client_addr, provider_addr) = (local("listen", &clients)?, local("provider_listen", &providers)?);
+
+    let shared = Shared::default();
+    let (crew, threads) = hire(config, &env, &shared)?;
+    let crew = Arc::new(crew);
+    let door = Door::new(config.caps());
+    let ours = Ours { cluster: env.cluster, node: env.node.clone(), role: Role::Linkd, epoch, worker: 0 };
+    let accepting = vec![
+        tokio::spawn(acceptor::clients(Tcp, clients, door.clone(), crew.clone())),
+        tokio::spawn(acceptor::providers(Tcp, providers, ours, env.directory.clone(), crew.clone())),
+    ];
+    let watching = tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared));
+    env.directory.register(vec![Service {
+        name: SERVICE.into(),
+        version: 0,
+        address: provider_addr.to_string(),
+        region: config.region.clone(),
+        extra: BTreeMap::from([
+            ("workers".into(), crew.workers.len().to_string()),
+            ("client".into(), client_addr.to_string()),
+        ]),
+    }]);
+    tracing::info!(node = %env.node, %epoch, %client_addr, %provider_addr, workers = crew.workers.len(), "linkd runs");
+    let (directory, node) = (env.directory, env.node);
+    let (accepting, threads) = (Mutex::new(accepting), Mutex::new(threads));
+    Ok(Linkd { client_addr, provider_addr, crew, door, directory, node, accepting, watching, threads })
+}
+
+type Threads = Vec<std::thread::JoinHandle<()>>;
+
+fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, Threads), StartError> {
+    let (mut workers, mut threads) = (Vec::new(), Vec::new());
+    for index in 0..config.worker_count() {
+        let (mailbox, counters) = (Mailbox::new(LETTERS_MAX), Arc::new(Counters::default()));
+        let settings = settings(config, &env.node, index as u8);
+        let (hand, shared) = (Hand { mailbox: mailbox.clone(), counters: counters.clone() }, shared.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(StartError::Thread)?;
+        let thread = std::thread::Builder::new()
+            .name(format!("{}-w{index}", env.node))
+            .spawn(move || runtime.block_on(worker::run(Tcp, settings, shared, counters, mailbox)));
+        threads.push(thread.map_err(StartError::Thread)?);
+        workers.push(hand);
+    }
+    Ok((Crew { workers, generations: AtomicU64::new(0) }, threads))
+}
+
+fn settings(config: &Config, node: &NodeId, worker: u8) -> Settings {
+    let rules = Rules {
+        worker,
+        region: config.region.clone(),
+        sessions_max: config.connections_max,
+        auth_timeout: config.auth_timeout.span(),
+        idle_timeout: config.idle_timeout.span(),
+        unauthed_frames_max: 2,
+        seed: hash::parts([node.as_str().as_bytes(), &[worker]]),
+    };
+    Settings {
+        rules,
+        frame_bytes_max: config.frame_max.bytes() as u32,
+        out_bytes_max: config.out_queue_max.bytes(),
+        frame_timeout: config.frame_timeout.0,
+        greet: config.handshake == Handshake::First,
+    }
+}
+
+/// Keeps the list of registered modules, so that a client hears "not now" rather than "never".
+async fn watch_modules(directory: Directory, prefix: String, shared: Shared) {
+    let mut services = directory.subscribe(&prefix);
+    loop {
+        let ids: BTreeSet<ModuleId> = services
+            .borrow_and_update()
+            .keys()
+            .filter_map(|(name, _)| name.strip_prefix(&prefix)?.parse().ok().map(ModuleId))
+            .collect();
+        shared.registered.store(Arc::new(ids));
+        if services.changed().await.is_err() {
+            return;
+        }
+    }
+}
+
+impl Linkd {
+    /// Closes the client port: nobody new is let in, those inside stay.
+    pub fn close_port(&self) {
+        for task in self.accepting.lock().drain(..) {
+            task.abort();
+        }
+    }
+
+    /// Ends the sessions of an account, or one session. Answers how many there were.
+    pub async fn kick(&self, who: Who, code: &'static Code, text: &str) -> usize {
+        let mut sum = 0;
+        for worker in &self.crew.workers {
+            let (kicked, answer) = oneshot::channel();
+            let letter = Letter::Kick { who: who.clone(), code, text: text.into(), kicked };
+            if worker.mailbox.post(letter).is_ok() {
+                sum += tokio::time::timeout(ANSWER, answer).await.ok().and_then(Result::ok).unwrap_or(0);
+            }
+        }
+        sum
+    }
+
+    /// What every worker sees, put together.
+    pub async fn summary(&self) -> Summary {
+        let mut all = Summary::default();
+        for worker in &self.crew.workers {
+            let (reply, answer) = oneshot::channel();
+            if worker.mailbox.post(Letter::Summary(reply)).is_err() {
+                continue;
+            }
+            let Ok(Ok(one)) = tokio::time::timeout(ANSWER, answer).await else { continue };
+            all.sessions += one.sessions;
+            all.authed += one.authed;
+            all.modules.extend(one.modules);
+            all.providers.extend(one.providers);
+        }
+        all
+    }
+
+    /// Client connections now.
+    pub fn connections(&self) -> usize {
+        self.door.connections()
+    }
+
+    pub fn totals(&self) -> Totals {
+        self.crew.totals()
+    }
+
+    /// What `/status` shows.
+    pub async fn status(&self) -> Value {
+        let summary = self.summary().await;
+        let providers: BTreeMap<_, _> = summary
+            .providers
+            .iter()
+            .map(|(node, load)| {
+                let full = load.propose_max_online;
+                (node.to_string(), json!({"online": load.online, "max": full, "overload": load.overload}))
+            })
+            .collect();
+        let modules: BTreeMap<_, Vec<_>> = summary
+            .modules
+            .iter()
+            .map(|(name, nodes)| (name, nodes.iter().map(NodeId::to_string).collect()))
+            .collect();
+        json!({
+            "node": self.node.to_string(),
+            "role": "linkd",
+            "epoch": self.directory.current_epoch().0,
+            "client_addr": self.client_addr.to_string(),
+            "provider_addr": self.provider_addr.to_string(),
+            "workers": self.crew.workers.len(),
+            "sessions": summary.sessions,
+            "authed": summary.authed,
+            "providers": providers,
+            "modules": modules,
+            "totals": self.totals(),
+        })
+    }
+
+    /// Closes the ports and every session with SHUTTING_DOWN, waits until their last words are written, and ends the
+    /// workers. The directory keeps this node until its process leaves.
+    pub async fn stop(&self) {
+        self.close_port();
+        self.watching.abort();
+        let mut stopped = Vec::new();
+        for worker in &self.crew.workers {
+            let (done, wait) = oneshot::channel();
+            if worker.mailbox.post(Letter::Stop(done)).is_ok() {
+                stopped.push(wait);
+            }
+        }
+        for wait in stopped {
+            // A worker that ended already has dropped its sender.
+            let _ = wait.await;
+        }
+        let threads: Threads = self.threads.lock().drain(..).collect();
+        let joined = tokio::task::spawn_blocking(move || threads.into_iter().map(|t| t.join()).all(|r| r.is_ok()));
+        if !joined.await.unwrap_or(false) {
+            tracing::error!(node = %self.node, "a worker thread ended by a panic");
+        }
+    }
+}
