@@ -128,4 +128,3 @@ fn refuse<N: NetIo>(refusals: &Arc<Semaphore>, mut stream: N::Stream, code: &'st
         let _ = tokio::time::timeout(REFUSAL_TIMEOUT, told).await;
     });
 }
-

@@ -98,11 +98,15 @@ impl Config {
     pub fn check(&self) -> Result<(), BadSetting> {
         let bad = |key, why: String| Err(BadSetting { key, why });
         if self.auth == Auth::Open && !self.listen.ip().is_loopback() {
-            let why = format!("auth = \"open\" believes everybody, so it can't listen on {}", self.listen.ip());
+            let why =
+                format!("auth = \"open\" believes everybody, so it can't listen on {}", self.listen.ip());
             return bad("auth", why);
         }
         if self.frame_max.0 == 0 || self.frame_max.0 > u64::from(PAYLOAD_BYTES_CEILING) {
-            return bad("frame_max", format!("must be between 1 B and {}", Size(PAYLOAD_BYTES_CEILING.into())));
+            return bad(
+                "frame_max",
+                format!("must be between 1 B and {}", Size(PAYLOAD_BYTES_CEILING.into())),
+            );
         }
         if self.out_queue_max.0 < 1024 {
             return bad("out_queue_max", "must be at least 1 KiB".into());

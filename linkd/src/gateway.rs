@@ -286,7 +286,8 @@ impl Linkd {
             let _ = wait.await;
         }
         let threads: Threads = self.threads.lock().drain(..).collect();
-        let joined = tokio::task::spawn_blocking(move || threads.into_iter().map(|t| t.join()).all(|r| r.is_ok()));
+        let joined =
+            tokio::task::spawn_blocking(move || threads.into_iter().map(|t| t.join()).all(|r| r.is_ok()));
         if !joined.await.unwrap_or(false) {
             tracing::error!(node = %self.node, "a worker thread ended by a panic");
         }

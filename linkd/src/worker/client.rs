@@ -168,7 +168,7 @@ fn decode(worker: &Worker, sid: LinkSid, bytes: &[u8]) -> (usize, Result<usize, 
                     break Err(SessionEnded);
                 }
             }
-            if state.client(sid).is_none_or(|client| client.outbox.is_closing()) {
+            if state.client(sid).is_none() {
                 break Err(SessionEnded);
             }
         };

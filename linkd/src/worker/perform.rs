@@ -47,7 +47,7 @@ impl State {
                 self.to_client(sid, len, |out| report::encode(out, from, code, &text));
             }
             Action::CloseClient { sid, from, code, text } => {
-                if let Some(client) = self.client(sid) {
+                if let Some(client) = self.end_client(sid) {
                     client.outbox.close_with(|out| report::encode(out, from, code, &text));
                     client.ended.notify_one();
                 }

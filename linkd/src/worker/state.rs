@@ -1,6 +1,7 @@
 //! A worker's shared state: the router and the sending halves of its connections.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -20,7 +21,6 @@ use crate::router::{Action, Event, ProviderRef, Router, Summary, slot};
 /// One worker. Its tasks hold it by `Rc` and borrow the state only between awaits.
 pub struct Worker {
     pub settings: Settings,
-    pub counters: Arc<Counters>,
     pub scratch: SharedScratch,
     zero: Instant,
     state: RefCell<State>,
@@ -50,6 +50,9 @@ pub struct State {
     pub router: Router,
     /// Indexed by [`slot`] of the sid.
     pub clients: Vec<Option<Client>>,
+    /// Clients whose session the router has ended and whose last words are still on their way: their slots may be in
+    /// use again.
+    pub ending: BTreeMap<LinkSid, Client>,
     /// Indexed by [`ProviderRef::slot`].
     pub providers: Vec<Option<Provider>>,
     pub actions: Vec<Action>,
@@ -65,15 +68,16 @@ impl Worker {
         let state = State {
             router: Router::new(settings.rules.clone()),
             clients: Vec::new(),
+            ending: BTreeMap::new(),
             providers: Vec::new(),
             actions: Vec::new(),
             touched_clients: Vec::new(),
             touched_providers: Vec::new(),
             slow: Vec::new(),
-            counters: counters.clone(),
+            counters,
         };
         let (scratch, zero) = (SharedScratch::default(), Instant::now());
-        Self { settings, counters, scratch, zero, state: RefCell::new(state) }
+        Self { settings, scratch, zero, state: RefCell::new(state) }
     }
 
     pub fn now(&self) -> Mono {
@@ -104,7 +108,7 @@ impl Worker {
 
     /// Whether every client is gone, its last words written.
     pub fn is_empty(&self) -> bool {
-        self.with(|state| state.clients.iter().all(Option::is_none))
+        self.with(|state| state.ending.is_empty() && state.clients.iter().all(Option::is_none))
     }
 
     /// Says goodbye to every provider: the end of the worker.
@@ -146,13 +150,21 @@ impl State {
             self.clients.resize_with(index + 1, || None);
         }
         self.counters.opened();
+        debug_assert!(self.clients[index].is_none());
         self.clients[index] = Some(client);
     }
 
-    /// Removes the connection of exactly this sid.
+    /// The router has ended this session: its slot is free, its connection goes on until the last words are written.
+    pub fn end_client(&mut self, sid: LinkSid) -> Option<&Client> {
+        self.client(sid)?;
+        let client = self.clients.get_mut(slot(sid))?.take()?;
+        Some(self.ending.entry(sid).or_insert(client))
+    }
+
+    /// The connection of exactly this sid is gone.
     pub fn remove_client(&mut self, sid: LinkSid) {
-        if self.client(sid).is_some() {
-            self.clients[slot(sid)] = None;
+        if self.end_client(sid).is_some() || self.ending.contains_key(&sid) {
+            self.ending.remove(&sid);
             self.counters.ended();
         }
     }

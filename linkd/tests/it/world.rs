@@ -1,0 +1,261 @@
+//! One worker on a thread, raw clients, and a provider that records and answers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Epoch, Generation, LinkSid, NodeId, Span, TypeId};
+use bytes::{Buf, BytesMut};
+use linkd::admission::{Caps, Door};
+use linkd::counters::{Counters, Totals};
+use linkd::mailbox::Mailbox;
+use linkd::router::Rules;
+use linkd::worker::{self, Letter, Settings, Shared};
+use net::link::{Closed, Handler, Link};
+use net::{NetIo, Peer, Tcp, outbox};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use wire::auth::{AUTH, Auth};
+use wire::frame::{self, Decoded};
+use wire::link::message;
+use wire::node::{Frame, Owned};
+use wire::payload::{self, Head};
+use wire::report::{REPORT_ERROR, ReportError};
+use wire::{handshake, link};
+
+/// Longer than anything here takes on a busy machine; a wait that reaches it is a failure, not a pace.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct World {
+    mailbox: Mailbox<Letter<Tcp>>,
+    counters: Arc<Counters>,
+    door: Door,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+pub fn settings() -> Settings {
+    let rules = Rules {
+        worker: 0,
+        region: String::new(),
+        sessions_max: 10_000,
+        auth_timeout: Span::secs(10),
+        idle_timeout: Span::ZERO,
+        unauthed_frames_max: 2,
+        seed: 1,
+    };
+    let (frame_bytes_max, out_bytes_max) = (64 * 1024, 256 * 1024);
+    Settings { rules, frame_bytes_max, out_bytes_max, frame_timeout: Duration::from_secs(10), greet: true }
+}
+
+impl World {
+    pub fn start(settings: Settings) -> Self {
+        let (mailbox, counters) = (Mailbox::new(1_024), Arc::new(Counters::default()));
+        let (theirs, counts) = (mailbox.clone(), counters.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(worker::run(Tcp, settings, Shared::default(), counts, theirs));
+        });
+        let door = Door::new(Caps { connections_max: 10_000, per_address_max: 10_000, unauthed_max: 10_000 });
+        Self { mailbox, counters, door, thread: Some(thread) }
+    }
+
+    /// Both ends of a loopback connection.
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = Tcp::listen(([127, 0, 0, 1], 0).into()).unwrap();
+        let addr = listener.local_addr().unwrap().to_string();
+        let (ours, theirs) = tokio::join!(Tcp::dial(&addr), Tcp.accept(&listener));
+        (ours.unwrap(), theirs.unwrap().0)
+    }
+
+    /// A connection that has said nothing yet.
+    pub async fn connect(&self) -> Client {
+        let (ours, theirs) = Self::pair().await;
+        let addr = ours.local_addr().unwrap();
+        let (stream, admission) = (Tcp.detach(theirs).unwrap(), self.door.admit(addr.ip()).unwrap());
+        assert!(self.mailbox.post(Letter::Client { stream, addr, admission }).is_ok());
+        Client { stream: ours, buf: BytesMut::new() }
+    }
+
+    /// A client that has shaken hands and logged in.
+    pub async fn login(&self, account: &str) -> Client {
+        let mut client = self.connect().await;
+        client.login(account).await;
+        client
+    }
+
+    /// A provider of static module 7 that answers every request with its own body, as Send.
+    pub async fn provider(&self, node: &str, echo: bool) -> Provider {
+        let (ours, theirs) = Self::pair().await;
+        let peer = |node: &str, role| Peer {
+            node: NodeId::new(node).unwrap(),
+            role,
+            epoch: Epoch(1),
+            features: 0,
+            worker: 0,
+        };
+        let stream = Tcp.detach(theirs).unwrap();
+        let conn = Generation(node.bytes().map(u64::from).sum());
+        let letter = Letter::Provider { stream, peer: peer(node, net::hello::Role::Provider), conn };
+        assert!(self.mailbox.post(letter).is_ok());
+        let (mut read, write) = tokio::io::split(ours);
+        let link = Link::new(peer("linkd-1", net::hello::Role::Linkd), Generation(1), write);
+        tokio::spawn(outbox::drive(link.outbox.clone()));
+        let (frames, seen) = mpsc::channel(100_000);
+        let mut inbound = Inbound { link: link.clone(), frames, echo };
+        let running = link.clone();
+        tokio::spawn(
+            async move { net::link::run(&running, &mut read, &mut vec![0; 65_536], &mut inbound).await },
+        );
+        let announce = message::Announce { server_id: conn.0 as u32, ..Default::default() };
+        link.call::<()>(link::ANNOUNCE, &announce, PATIENCE).await.unwrap();
+        let modules = vec![message::Module {
+            id: 7,
+            name: "Seven".into(),
+            choice: "hash_account".into(),
+            contract: 7,
+            ..Default::default()
+        }];
+        link.call::<()>(link::BIND, &message::Bind { modules, link_sids: vec![] }, PATIENCE).await.unwrap();
+        Provider { link, seen }
+    }
+
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.counters.add_to(&mut totals);
+        totals
+    }
+
+    /// Stops the worker and answers what it counted.
+    pub async fn stop(mut self) -> Totals {
+        let (done, wait) = oneshot::channel();
+        assert!(self.mailbox.post(Letter::Stop(done)).is_ok());
+        within(wait).await.unwrap();
+        let thread = self.thread.take().unwrap();
+        within(tokio::task::spawn_blocking(move || thread.join())).await.unwrap().unwrap();
+        self.totals()
+    }
+}
+
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("it took too long")
+}
+
+struct Inbound {
+    link: Link,
+    frames: mpsc::Sender<Owned>,
+    echo: bool,
+}
+
+impl Handler for Inbound {
+    fn frame(&mut self, frame: Frame<'_>) -> Result<(), Closed> {
+        if frame.meta.kind == link::DISPATCH && self.echo {
+            let dispatch = link::Dispatch::decode(frame.head).unwrap();
+            let (head, body) = payload::decode(frame.body).unwrap();
+            let mut answer = BytesMut::new();
+            payload::encode_frame(&mut answer, dispatch.type_id, Head::response(head.session, 0), |out| {
+                out.extend_from_slice(body);
+            });
+            let sid = dispatch.link_sid.0.to_le_bytes();
+            self.link.notice(link::SEND, &sid, &answer).unwrap();
+        }
+        // A test that doesn't look loses nothing but its own view.
+        let _ = self.frames.try_send(frame.into());
+        Ok(())
+    }
+}
+
+pub struct Provider {
+    pub link: Link,
+    seen: mpsc::Receiver<Owned>,
+}
+
+impl Provider {
+    /// The next frame of this kind; others before it are skipped.
+    pub async fn next(&mut self, kind: wire::node::Kind) -> Owned {
+        loop {
+            let frame = within(self.seen.recv()).await.expect("the connection ended");
+            if frame.meta.kind == kind {
+                return frame;
+            }
+        }
+    }
+
+    /// The sid of the next session that is introduced.
+    pub async fn opened(&mut self) -> LinkSid {
+        let frame = self.next(link::OPENED).await;
+        LinkSid(<message::Opened as prost::Message>::decode(frame.body).unwrap().link_sid)
+    }
+}
+
+/// A frame as a client sees it.
+#[derive(Debug, PartialEq)]
+pub struct Got {
+    pub type_id: TypeId,
+    pub head: Head,
+    pub body: Vec<u8>,
+}
+
+pub struct Client {
+    pub stream: TcpStream,
+    buf: BytesMut,
+}
+
+impl Client {
+    pub async fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+
+    pub async fn login(&mut self, account: &str) {
+        let mut out = BytesMut::new();
+        handshake::client_done(&mut out);
+        out.extend_from_slice(&auth(account));
+        self.send(&out).await;
+        assert_eq!(self.frame().await.unwrap().type_id, handshake::SHANDSHAKE0);
+        let answer = self.frame().await.unwrap();
+        assert_eq!((answer.type_id, answer.head), (AUTH, Head::response(1, 0)));
+    }
+
+    /// The next frame, or `None` at the end of the stream.
+    pub async fn frame(&mut self) -> Option<Got> {
+        loop {
+            if let Decoded::Frame(frame) = frame::decode(&self.buf, 4 << 20).unwrap() {
+                let (head, body) = payload::decode(frame.payload).unwrap();
+                let got = Got { type_id: frame.type_id, head, body: body.to_vec() };
+                let used = frame.whole.len();
+                self.buf.advance(used);
+                return Some(got);
+            }
+            let read = within(self.stream.read_buf(&mut self.buf)).await;
+            if !matches!(read, Ok(n) if n > 0) {
+                return None;
+            }
+        }
+    }
+
+    /// Reads until the end and answers the code of the last ReportError.
+    pub async fn closed_with(&mut self) -> Option<i64> {
+        let mut code = None;
+        while let Some(got) = self.frame().await {
+            if got.type_id == REPORT_ERROR {
+                code = Some(ReportError::decode(&got.body).unwrap().code);
+            }
+        }
+        code
+    }
+}
+
+pub fn auth(account: &str) -> BytesMut {
+    let mut out = BytesMut::new();
+    let auth = Auth { account: account.as_bytes(), ..Auth::default() };
+    payload::encode_frame(&mut out, AUTH, Head::request(1), |out| auth.encode(out));
+    out
+}
+
+/// A request of protocol 1 of module 7.
+pub fn request(session: i64, body: &[u8]) -> BytesMut {
+    let mut out = BytesMut::new();
+    payload::encode_frame(&mut out, SEVEN, Head::request(session), |out| out.extend_from_slice(body));
+    out
+}
+
+pub const SEVEN: TypeId = TypeId::new(base::ModuleId(7), base::ProtocolId(1));
