@@ -97,6 +97,7 @@ pub struct Linkd {
     accepting: Mutex<Vec<JoinHandle<()>>>,
     watching: JoinHandle<()>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+    shared: Shared,
 }
 
 /// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
@@ -111,7 +112,7 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     };
     let (client_addr, provider_addr) = (local("listen", &clients)?, local("provider_listen", &providers)?);
 
-    let shared = Shared::default();
+    let shared = Shared::new(config.worker_count());
     let (crew, threads) = hire(config, &env, &shared)?;
     let crew = Arc::new(crew);
     let door = Door::new(config.caps());
@@ -120,7 +121,7 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         tokio::spawn(acceptor::clients(Tcp, clients, door.clone(), crew.clone())),
         tokio::spawn(acceptor::providers(Tcp, providers, ours, env.directory.clone(), crew.clone())),
     ];
-    let watching = tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared));
+    let watching = tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone()));
     env.directory.register(vec![Service {
         name: SERVICE.into(),
         version: 0,
@@ -134,7 +135,7 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     tracing::info!(node = %env.node, %epoch, %client_addr, %provider_addr, workers = crew.workers.len(), "linkd runs");
     let (directory, node) = (env.directory, env.node);
     let (accepting, threads) = (Mutex::new(accepting), Mutex::new(threads));
-    Ok(Linkd { client_addr, provider_addr, crew, door, directory, node, accepting, watching, threads })
+    Ok(Linkd { client_addr, provider_addr, crew, door, directory, node, accepting, watching, threads, shared })
 }
 
 type Threads = Vec<std::thread::JoinHandle<()>>;
@@ -212,19 +213,14 @@ impl Linkd {
         sum
     }
 
-    /// What every worker sees, put together.
-    pub async fn summary(&self) -> Summary {
+    /// What every worker saw at its last tick, put together. Waits for nobody.
+    pub fn summary(&self) -> Summary {
         let mut all = Summary::default();
-        for worker in &self.crew.workers {
-            let (reply, answer) = oneshot::channel();
-            if worker.mailbox.post(Letter::Summary(reply)).is_err() {
-                continue;
-            }
-            let Ok(Ok(one)) = tokio::time::timeout(ANSWER, answer).await else { continue };
+        for one in self.shared.summaries.iter().map(|summary| summary.load_full()) {
             all.sessions += one.sessions;
             all.authed += one.authed;
-            all.modules.extend(one.modules);
-            all.providers.extend(one.providers);
+            all.modules.extend(one.modules.clone());
+            all.providers.extend(one.providers.clone());
         }
         all
     }
@@ -239,8 +235,8 @@ impl Linkd {
     }
 
     /// What `/status` shows.
-    pub async fn status(&self) -> Value {
-        let summary = self.summary().await;
+    pub fn status(&self) -> Value {
+        let summary = self.summary();
         let providers: BTreeMap<_, _> = summary
             .providers
             .iter()

@@ -9,6 +9,7 @@
 //! | [`admission`] | the door: how many may be inside |
 //! | [`worker`] | one thread: connections in, bytes out |
 //! | [`router`] | the core: where each frame goes |
+//! | [`operator`] | what an operator may ask |
 //! | [`counters`], [`mailbox`] | what workers count, and how threads reach them |
 
 pub mod acceptor;
@@ -17,8 +18,10 @@ pub mod config;
 pub mod counters;
 pub mod gateway;
 pub mod mailbox;
+pub mod operator;
 pub mod router;
 pub mod worker;
 
 pub use config::Config;
 pub use gateway::{Env, Linkd, StartError, start};
+pub use operator::Operator;

@@ -133,11 +133,9 @@ impl Outbox {
             let drained = self.0.drained.notified();
             tokio::pin!(drained);
             drained.as_mut().enable();
-            let pending = self.0.pending.lock();
-            if pending.closing || pending.buf.len() + pending.in_flight < bytes {
+            if self.is_closing() || self.queued() < bytes {
                 return;
             }
-            drop(pending);
             drained.await;
         }
     }

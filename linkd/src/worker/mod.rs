@@ -48,7 +48,6 @@ pub enum Letter<N: NetIo> {
         text: String,
         kicked: oneshot::Sender<usize>,
     },
-    Summary(oneshot::Sender<Summary>),
     /// Close every session, answer when the last one is gone, and end.
     Stop(oneshot::Sender<()>),
 }
@@ -65,10 +64,18 @@ pub struct Settings {
 }
 
 /// What all workers of a linkd share.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Shared {
+    /// What each worker's router looked like at its last tick, by worker.
+    pub summaries: Arc<[ArcSwap<Summary>]>,
     /// The modules the directory knows, for telling "not now" from "never".
     pub registered: Arc<ArcSwap<BTreeSet<ModuleId>>>,
+}
+
+impl Shared {
+    pub fn new(workers: usize) -> Self {
+        Self { summaries: (0..workers).map(|_| ArcSwap::default()).collect(), registered: Arc::default() }
+    }
 }
 
 /// Runs a worker until it is told to stop. Must run in a current-thread runtime.
@@ -108,7 +115,6 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                     // Nobody waiting for the count is no reason not to kick.
                     let _ = kicked.send(before - worker.sessions());
                 }
-                Letter::Summary(reply) => drop(reply.send(worker.summary())),
                 Letter::Stop(done) => {
                     worker.step(Event::Stop);
                     stopping = Some(done);
@@ -121,6 +127,9 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                     worker.step(Event::Registered { modules: now });
                 }
                 worker.step(Event::Tick);
+                if let Some(summary) = shared.summaries.get(worker.index()) {
+                    summary.store(Arc::new(worker.summary()));
+                }
             }
         }
         if stopping.is_some() && worker.is_empty() {

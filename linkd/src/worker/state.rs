@@ -98,6 +98,11 @@ impl Worker {
         });
     }
 
+    /// Which of the linkd's workers this is.
+    pub fn index(&self) -> usize {
+        self.settings.rules.worker.into()
+    }
+
     pub fn sessions(&self) -> usize {
         self.with(|state| state.router.sessions())
     }
