@@ -1,0 +1,115 @@
+//! The session task: dials a directory, runs a session, waits, and tries the next. Tonic is only an adapter here; its
+//! streams come from `net`.
+
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
+use tonic::Streaming;
+use tonic::transport::{Channel, Endpoint, Uri};
+use wire::directory as msg;
+
+use super::error::JoinError;
+use super::session::{End, session};
+use super::{Directory, Shared};
+use crate::stub::directory::directory_client::DirectoryClient;
+
+/// Messages on their way to the directory. When it is full the session waits, at most as long as its lease.
+const OUTBOX_MESSAGES_MAX: usize = 64;
+/// A snapshot page or delta is far below this.
+const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// How long a directory may take from the dial to the beginning of its stream.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// A session that lived this long begins the waits anew.
+const HELD: Duration = Duration::from_secs(1);
+
+/// Dials `addr` (`host:port`) through `net` for a tonic client. The connection is plain: loopback for now.
+pub async fn channel(addr: &str) -> Result<Channel, tonic::transport::Error> {
+    let endpoint = Endpoint::from_shared(format!("http://{addr}"))?;
+    let addr = addr.to_owned();
+    let connector = tower::service_fn(move |_: Uri| {
+        let addr = addr.clone();
+        async move { net::Tcp::dial(&addr).await.map(TokioIo::new) }
+    });
+    endpoint.connect_with_connector(connector).await
+}
+
+/// Keeps a session until `cancel`, leave, or a refusal that no waiting can change.
+pub(super) async fn keep(directory: Directory, cancel: CancellationToken) {
+    let shared = &directory.shared;
+    let _ended = shared.ended.clone().drop_guard();
+    let mut backoff = shared.join.reconnect.clone();
+    if shared.join.directory.is_empty() {
+        refuse(shared, JoinError::NoDirectory { node: shared.join.node.clone() });
+        return;
+    }
+    for addr in shared.join.directory.iter().cycle() {
+        let started = Instant::now();
+        let admitted = shared.state.borrow().admitted;
+        let end = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return,
+            end = once(&directory, addr) => end,
+        };
+        match end {
+            End::Left => return,
+            // Once admitted, a node tries on: it serves, whoever else took its name.
+            End::Refused(error) if error.is_final() && !shared.epoch.borrow().is_given() => {
+                refuse(shared, error);
+                return;
+            }
+            end => tracing::warn!(directory = %addr, %end, "no session with the directory; all known stays"),
+        }
+        if shared.state.borrow().admitted > admitted && started.elapsed() > HELD {
+            backoff.reset();
+        }
+        let wait = backoff.wait();
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return,
+            () = shared.leave.cancelled() => return,
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+fn refuse(shared: &Shared, error: JoinError) {
+    tracing::error!(%error, "this node can't join");
+    shared.state.send_modify(|state| state.refused = Some(error));
+}
+
+async fn once(directory: &Directory, addr: &str) -> End {
+    let opened = tokio::select! {
+        biased;
+        () = directory.shared.leave.cancelled() => return End::Left,
+        opened = tokio::time::timeout(OPEN_TIMEOUT, open(addr)) => opened,
+    };
+    match opened {
+        Ok(Ok((to, from))) => session(directory, from, to).await,
+        Ok(Err(why)) => End::Closed(why),
+        Err(_) => End::Silent(OPEN_TIMEOUT),
+    }
+}
+
+async fn open(addr: &str) -> Result<(mpsc::Sender<msg::ToDirectory>, Streaming<msg::FromDirectory>), String> {
+    let channel = channel(addr).await.map_err(|error| chain(&error))?;
+    let (to, outbox) = mpsc::channel(OUTBOX_MESSAGES_MAX);
+    let mut client = DirectoryClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let from = client.session(ReceiverStream::new(outbox)).await.map_err(|status| status.to_string())?;
+    Ok((to, from.into_inner()))
+}
+
+/// An error with its causes on one line: tonic says only "transport error" by itself.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(": ");
+        text.push_str(&error.to_string());
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,30 @@
+//! What every process of the cluster shares, so that each service is only its core and one loop.
+//!
+//! | module | is |
+//! |---|---|
+//! | [`lifecycle`], [`shutdown`] | Running, Draining, Closed: the order of a stop and its budgets |
+//! | [`config`] | files, includes, profiles, environment and flags in one typed value |
+//! | [`telemetry`] | logs and metrics |
+//! | [`ops`] | the HTTP port for probes and operators |
+//! | [`listen`] | bounded listeners for axum and tonic |
+//! | [`clock`] | the process's monotonic clock, and the one reader of the wall clock |
+//! | [`signal`] | SIGTERM and SIGINT |
+//! | [`directory`] | the client of the directory |
+//! | [`admin`] | what an operator asks of a node over tonic |
+//! | [`stub`] | generated tonic code |
+
+pub mod admin;
+pub mod clock;
+pub mod config;
+pub mod directory;
+pub mod lifecycle;
+pub mod listen;
+pub mod ops;
+pub mod shutdown;
+pub mod signal;
+pub mod stub;
+pub mod telemetry;
+
+pub use clock::Clock;
+pub use directory::{Directory, Instance, Join, Service, Services};
+pub use shutdown::{Pass, Shutdown};

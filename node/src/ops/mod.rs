@@ -1,0 +1,139 @@
+//! The ops port of every process: probes, metrics and status over HTTP, and Admin over tonic on the same port. On
+//! loopback unless configured otherwise; it never carries a player.
+//!
+//! | path | answers |
+//! |---|---|
+//! | `/livez` | 200 while the process answers at all |
+//! | `/readyz` | 200, or 503 and the reasons; off from the first moment of a stop |
+//! | `/healthz` | both in one, with the lifecycle's numbers; always 200 |
+//! | `/metrics` | Prometheus text |
+//! | `/status` | what the role says of itself, as JSON |
+
+mod readiness;
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::admin::{self, Operate};
+use crate::lifecycle;
+use crate::listen::{Bounded, Caller};
+use crate::shutdown::Shutdown;
+use crate::telemetry::{BUILD, Metrics};
+pub use readiness::Readiness;
+
+/// Connections at once; more wait in the kernel's queue until one closes.
+const CONNECTIONS_MAX: usize = 256;
+/// How long open connections may hold up the end.
+const GOODBYE: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// What the ops port shows beside what [`Operate`] says.
+#[derive(Debug, Clone)]
+pub struct Ops {
+    pub shutdown: Shutdown,
+    pub readiness: Readiness,
+    /// None: `/metrics` is empty.
+    pub metrics: Option<Metrics>,
+}
+
+struct Page<O> {
+    ops: Ops,
+    operate: Arc<O>,
+}
+
+/// Serves until `cancel`, then ends within a moment. `listener` is from `net`.
+pub async fn serve<O: Operate>(
+    listener: TcpListener,
+    ops: Ops,
+    operate: Arc<O>,
+    cancel: CancellationToken,
+) -> std::io::Result<()> {
+    let admin = admin::service(operate.clone());
+    let router = Router::new()
+        .route("/livez", get(|| async { "alive\n" }))
+        .route("/readyz", get(readyz::<O>))
+        .route("/healthz", get(healthz::<O>))
+        .route("/metrics", get(metrics::<O>))
+        .route("/status", get(status::<O>))
+        .with_state(Arc::new(Page { ops, operate }))
+        .route_service("/linkstead.admin.Admin/{*call}", admin);
+    let service = router.into_make_service_with_connect_info::<Caller>();
+    let listener = Bounded::new(listener, CONNECTIONS_MAX);
+    let serving = axum::serve(listener, service).with_graceful_shutdown(cancel.clone().cancelled_owned());
+    let serving = serving.into_future();
+    tokio::select! {
+        served = serving => served,
+        () = after(cancel) => Ok(()),
+    }
+}
+
+/// Connections that stay open don't hold the process up.
+async fn after(cancel: CancellationToken) {
+    cancel.cancelled().await;
+    tokio::time::sleep(GOODBYE).await;
+}
+
+/// Why the node is not ready; empty when it is.
+fn reasons(ops: &Ops) -> Vec<Value> {
+    let mut reasons: Vec<Value> = ops
+        .readiness
+        .reasons()
+        .into_iter()
+        .map(|(name, why)| json!({ "condition": name, "why": why }))
+        .collect();
+    if !ops.shutdown.statistics().ready {
+        reasons.push(json!({ "condition": "lifecycle", "why": "stopping" }));
+    }
+    reasons
+}
+
+async fn readyz<O: Operate>(State(page): State<Arc<Page<O>>>) -> Response {
+    let reasons = reasons(&page.ops);
+    let code = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (code, Json(json!({ "ready": reasons.is_empty(), "reasons": reasons }))).into_response()
+}
+
+async fn healthz<O: Operate>(State(page): State<Arc<Page<O>>>) -> Json<Value> {
+    let reasons = reasons(&page.ops);
+    let build = json!({ "version": BUILD.version, "profile": BUILD.profile });
+    let lifecycle = lifecycle_json(page.ops.shutdown.statistics());
+    Json(json!({ "ready": reasons.is_empty(), "reasons": reasons, "lifecycle": lifecycle, "build": build }))
+}
+
+async fn metrics<O: Operate>(State(page): State<Arc<Page<O>>>) -> Response {
+    let text = page.ops.metrics.as_ref().map(Metrics::render).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
+async fn status<O: Operate>(State(page): State<Arc<Page<O>>>) -> Json<Value> {
+    Json(page.operate.status())
+}
+
+/// The lifecycle's numbers as `/healthz` shows them; roles put them into their status too.
+pub fn lifecycle_json(statistics: lifecycle::Statistics) -> Value {
+    let state = match statistics.state {
+        lifecycle::State::Running => "running",
+        lifecycle::State::Draining => "draining",
+        lifecycle::State::Closed => "closed",
+    };
+    json!({
+        "state": state,
+        "ready": statistics.ready,
+        "started": statistics.started,
+        "finished": statistics.finished,
+        "in_flight": statistics.in_flight,
+        "rejected": statistics.rejected,
+        "forced": statistics.forced,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Core: which node offers what, who follows which names, and the deltas between. It knows sessions only by number and
+//! judges nobody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use base::{Epoch, Generation, NodeId};
+use node::directory::{Instance, NodeInfo, Service};
+use wire::directory::{self as msg, from_directory::Kind as From};
+
+use super::Action;
+
+/// The services of one node by name.
+pub(super) type Set = BTreeMap<String, msg::Service>;
+
+/// Followers of one name or prefix, each with the revision it was last told.
+type Followers = BTreeMap<Generation, u64>;
+
+#[derive(Debug, Default)]
+pub(super) struct Catalog {
+    revision: u64,
+    offers: BTreeMap<NodeId, (Epoch, Set)>,
+    /// Which nodes offer a name: every name of `offers`, and no other.
+    names: BTreeMap<String, BTreeSet<NodeId>>,
+    follows: BTreeMap<String, Followers>,
+}
+
+/// Whether a subscription stands for more than one name.
+fn is_prefix(pattern: &str) -> bool {
+    pattern.ends_with('/')
+}
+
+/// Every subscription that `name` falls under.
+fn patterns(name: &str) -> impl Iterator<Item = &str> {
+    let prefixes = name.match_indices('/').map(|(at, _)| &name[..=at]).filter(|prefix| *prefix != "/");
+    ["/", name].into_iter().chain(prefixes)
+}
+
+impl Catalog {
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    pub fn services(&self) -> usize {
+        self.offers.values().map(|(_, set)| set.len()).sum()
+    }
+
+    pub fn set(&self, node: &NodeId) -> Option<&Set> {
+        self.offers.get(node).map(|(_, set)| set)
+    }
+
+    /// Every node with what it offers.
+    pub fn nodes(&self) -> Vec<NodeInfo> {
+        let all = self.offers.iter().flat_map(|(node, (epoch, set))| {
+            set.values().map(|service| {
+                let service = Service::from(service.clone());
+                let instance = Instance { node: node.clone(), epoch: *epoch, service };
+                (instance.key(), instance)
+            })
+        });
+        node::directory::by_node(&all.collect())
+    }
+
+    /// Makes `new` the whole set of `node` and tells every follower what that changed. An empty set is no node.
+    pub fn replace(&mut self, node: &NodeId, epoch: Epoch, new: Set, actions: &mut Vec<Action>) {
+        let (old_epoch, old) = self.offers.remove(node).unwrap_or_default();
+        let changed = |name: &String, service| old_epoch != epoch || old.get(name) != Some(service);
+        let added: Vec<msg::Instance> = new
+            .iter()
+            .filter(|(name, service)| changed(name, *service))
+            .map(|(_, service)| instance(node, epoch, service))
+            .collect();
+        let removed: Vec<&String> = old.keys().filter(|name| !new.contains_key(*name)).collect();
+        for name in &removed {
+            self.unlist(name, node);
+        }
+        for name in new.keys() {
+            self.names.entry(name.clone()).or_default().insert(node.clone());
+        }
+        if !new.is_empty() {
+            self.offers.insert(node.clone(), (epoch, new));
+        }
+        if !added.is_empty() || !removed.is_empty() {
+            self.revision += 1;
+            self.tell(node, added, &removed, actions);
+        }
+    }
+
+    fn unlist(&mut self, name: &str, node: &NodeId) {
+        if let Some(nodes) = self.names.get_mut(name) {
+            nodes.remove(node);
+            if nodes.is_empty() {
+                self.names.remove(name);
+            }
+        }
+    }
+
+    /// One delta for each subscription that a change concerns.
+    fn tell(
+        &mut self,
+        node: &NodeId,
+        added: Vec<msg::Instance>,
+        removed: &[&String],
+        actions: &mut Vec<Action>,
+    ) {
+        let mut deltas: BTreeMap<&str, (Vec<&msg::Instance>, Vec<&String>)> = BTreeMap::new();
+        for instance in &added {
+            let name = instance.service.as_ref().map_or("", |service| service.name.as_str());
+            for pattern in patterns(name).filter(|pattern| self.follows.contains_key(*pattern)) {
+                deltas.entry(pattern).or_default().0.push(instance);
+            }
+        }
+        for name in removed {
+            for pattern in patterns(name).filter(|pattern| self.follows.contains_key(*pattern)) {
+                deltas.entry(pattern).or_default().1.push(name);
+            }
+        }
+        for (pattern, (added, removed)) in deltas {
+            for (session, last) in self.follows.get_mut(pattern).into_iter().flatten() {
+                let previous = std::mem::replace(last, self.revision);
+                let key = |name: &&String| msg::Key { name: (*name).clone(), node: node.as_str().to_owned() };
+                let delta = msg::Delta {
+                    name: pattern.to_owned(),
+                    previous,
+                    revision: self.revision,
+                    added: added.iter().map(|instance| (*instance).clone()).collect(),
+                    removed: removed.iter().map(key).collect(),
+                };
+                actions.push(Action::send(*session, From::Delta(delta)));
+            }
+        }
+    }
+
+    /// Adds the follower, or begins its list anew, and sends it everything under `pattern` in pages of about
+    /// `page_bytes`.
+    pub fn follow(
+        &mut self,
+        session: Generation,
+        pattern: &str,
+        warming: bool,
+        page_bytes: usize,
+        actions: &mut Vec<Action>,
+    ) {
+        self.follows.entry(pattern.to_owned()).or_default().insert(session, self.revision);
+        let mut page = self.page(pattern, warming);
+        let mut bytes = 0;
+        for (name, node) in self.under(pattern) {
+            let Some((epoch, set)) = self.offers.get(node) else { continue };
+            let Some(service) = set.get(name) else { continue };
+            let size = weight(service) + node.as_str().len();
+            if bytes > 0 && bytes + size > page_bytes {
+                let full = std::mem::replace(&mut page, self.page(pattern, warming));
+                actions.push(Action::send(session, From::Snapshot(msg::Snapshot { more: true, ..full })));
+                bytes = 0;
+            }
+            bytes += size;
+            page.instances.push(instance(node, *epoch, service));
+        }
+        actions.push(Action::send(session, From::Snapshot(page)));
+    }
+
+    fn page(&self, pattern: &str, warming: bool) -> msg::Snapshot {
+        msg::Snapshot { name: pattern.to_owned(), revision: self.revision, warming, ..Default::default() }
+    }
+
+    fn under<'a>(&'a self, pattern: &'a str) -> impl Iterator<Item = (&'a str, &'a NodeId)> {
+        let first = if pattern == "/" { "" } else { pattern };
+        let falls_under =
+            move |name: &str| if is_prefix(pattern) { name.starts_with(first) } else { name == pattern };
+        let listed = self
+            .names
+            .range::<str, _>((Bound::Included(first), Bound::Unbounded))
+            .take_while(move |(name, _)| falls_under(name));
+        listed.flat_map(|(name, nodes)| nodes.iter().map(move |node| (name.as_str(), node)))
+    }
+
+    pub fn unfollow(&mut self, session: Generation, pattern: &str) {
+        if let Some(followers) = self.follows.get_mut(pattern) {
+            followers.remove(&session);
+            if followers.is_empty() {
+                self.follows.remove(pattern);
+            }
+        }
+    }
+
+    pub fn check(&self) {
+        let listed: usize = self.names.values().map(BTreeSet::len).sum();
+        assert_eq!(listed, self.services(), "names and offers disagree");
+        for (node, (epoch, set)) in &self.offers {
+            assert!(epoch.is_given() && !set.is_empty(), "{node} is listed without epoch or service");
+            let whole = set.iter().all(|(name, service)| {
+                *name == service.name && self.names.get(name).is_some_and(|nodes| nodes.contains(node))
+            });
+            assert!(whole, "a service of {node} is not listed under its name");
+        }
+        for (pattern, followers) in &self.follows {
+            assert!(!followers.is_empty(), "{pattern} is kept without followers");
+            assert!(followers.values().all(|last| *last <= self.revision), "{pattern}: told the future");
+        }
+    }
+
+    pub fn follows(&self, session: Generation, pattern: &str) -> bool {
+        self.follows.get(pattern).is_some_and(|followers| followers.contains_key(&session))
+    }
+}
+
+fn instance(node: &NodeId, epoch: Epoch, service: &msg::Service) -> msg::Instance {
+    msg::Instance { node: node.as_str().to_owned(), epoch: epoch.0, service: Some(service.clone()) }
+}
+
+/// About how many bytes a service takes on the wire.
+pub(super) fn weight(service: &msg::Service) -> usize {
+    let extra: usize = service.extra.iter().map(|extra| extra.key.len() + extra.value.len() + 8).sum();
+    service.name.len() + service.address.len() + service.region.len() + extra + 48
+}

@@ -1,0 +1,491 @@
+//! Core: who is alive, what they offer, under which epoch. Decides who is admitted under a node id, gives epochs, keeps
+//! leases, and tells followers every change once and in order.
+//!
+//! State of a node belongs to the session that made it (generation) and is removed only by that session, by its lease
+//! or by a newer start; a late close of an old session changes nothing.
+
+mod admission;
+mod catalog;
+mod limits;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::generation::Owned;
+use base::lease::Heard;
+use base::{Epoch, Generation, Mono, NodeId, Span};
+use node::directory::{NODE_SERVICE, NodeInfo};
+use wire::code::{self, Code};
+use wire::directory::{self as msg, from_directory::Kind as From, to_directory::Kind as To};
+
+use catalog::{Catalog, Set};
+pub use limits::{EPOCH_MAX, Limits, PROTO, Refusal, Terms};
+
+/// Ticks that come further apart than a lease divided by this mean that the directory itself stood still.
+const PAUSES_PER_TTL: u64 = 3;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    pub cluster: String,
+    pub terms: Terms,
+    pub limits: Limits,
+    /// Epochs begin above this. Without a durable store: the wall clock's microseconds.
+    pub epoch_start: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// A connection came; it says hello next.
+    Opened { session: Generation },
+    /// It said something.
+    Said { session: Generation, message: To },
+    /// It is closed, by whomever.
+    Closed { session: Generation },
+    /// Time has passed.
+    Tick,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    Send {
+        session: Generation,
+        message: From,
+    },
+    /// After everything sent so far.
+    Close {
+        session: Generation,
+    },
+    /// For the counters.
+    Count(Cause),
+}
+
+impl Action {
+    fn send(session: Generation, message: From) -> Self {
+        Self::Send { session, message }
+    }
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cause {
+    /// A node began a session as a new start.
+    Admitted,
+    /// A node came back within the same start.
+    Resumed,
+    /// A second start was refused because the first one answered.
+    Duplicate,
+    /// A session was closed because another start or a newer session took its node id.
+    Superseded,
+    /// A lease ran out.
+    Expired,
+    /// A node left by itself.
+    Left,
+    /// A message or a session was refused for another reason.
+    Refused,
+}
+
+impl Cause {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admitted => "admitted",
+            Self::Resumed => "resumed",
+            Self::Duplicate => "duplicate",
+            Self::Superseded => "superseded",
+            Self::Expired => "expired",
+            Self::Left => "left",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Numbers for probes and operators.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    pub revision: u64,
+    pub warming: bool,
+    pub nodes: usize,
+    pub sessions: usize,
+    pub services: usize,
+    pub epoch_max: Epoch,
+}
+
+/// The core.
+#[derive(Debug)]
+pub struct Directory {
+    settings: Settings,
+    /// What is not listed may still come back until then.
+    warm_at: Option<Mono>,
+    sessions: BTreeMap<Generation, Session>,
+    /// Each node belongs to the session that speaks for it, or spoke last.
+    nodes: Owned<NodeId, Node>,
+    catalog: Catalog,
+    /// The highest epoch given or heard of.
+    epoch_max: u64,
+    /// The last epoch of each node id, also of those that are gone.
+    epochs: BTreeMap<NodeId, u64>,
+    probes: u64,
+    /// When time was last seen to pass.
+    ticked: Mono,
+}
+
+#[derive(Debug)]
+struct Session {
+    opened: Mono,
+    stage: Stage,
+    follows: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Has not said hello.
+    Silent,
+    /// Waits until the holder of its node id has answered or not.
+    Waiting {
+        node: NodeId,
+        hello: msg::Hello,
+    },
+    Admitted {
+        node: NodeId,
+    },
+}
+
+#[derive(Debug)]
+struct Node {
+    epoch: Epoch,
+    host: String,
+    heard: Heard,
+    /// Its session is open. A node whose session broke stays until its lease runs out.
+    connected: bool,
+    probe: Option<Probe>,
+}
+
+/// Another start asks for the node id.
+#[derive(Debug)]
+struct Probe {
+    nonce: u64,
+    candidate: Generation,
+    until: Mono,
+}
+
+impl Directory {
+    pub fn new(settings: Settings, now: Mono) -> Self {
+        let warming = settings.terms.warming;
+        Self {
+            warm_at: (warming.0 > 0).then(|| now + warming),
+            epoch_max: settings.epoch_start.min(EPOCH_MAX),
+            settings,
+            sessions: BTreeMap::new(),
+            nodes: Owned::default(),
+            catalog: Catalog::default(),
+            epochs: BTreeMap::new(),
+            probes: 0,
+            ticked: now,
+        }
+    }
+
+    pub fn step(&mut self, now: Mono, event: Event, actions: &mut Vec<Action>) {
+        match event {
+            Event::Opened { session } => self.opened(now, session, actions),
+            Event::Said { session, message } => self.said(now, session, message, actions),
+            Event::Closed { session } => self.closed(now, session, actions),
+            Event::Tick => self.tick(now, actions),
+        }
+    }
+
+    pub fn status(&self) -> Status {
+        Status {
+            revision: self.catalog.revision(),
+            warming: self.warm_at.is_some(),
+            nodes: self.nodes.len(),
+            sessions: self.sessions.len(),
+            services: self.catalog.services(),
+            epoch_max: Epoch(self.epoch_max),
+        }
+    }
+
+    /// Every node with what it offers, for operators.
+    pub fn nodes(&self) -> Vec<NodeInfo> {
+        self.catalog.nodes()
+    }
+
+    fn opened(&mut self, now: Mono, session: Generation, actions: &mut Vec<Action>) {
+        if self.sessions.len() >= self.settings.limits.sessions {
+            let text = format!("this directory holds {} sessions", self.settings.limits.sessions);
+            refuse(session, &Refusal::new(code::LIMIT, text), actions);
+            return;
+        }
+        self.sessions
+            .insert(session, Session { opened: now, stage: Stage::Silent, follows: BTreeSet::new() });
+    }
+
+    fn said(&mut self, now: Mono, session: Generation, message: To, actions: &mut Vec<Action>) {
+        // A session that was closed here may still be speaking.
+        let Some(known) = self.sessions.get(&session) else { return };
+        let node = match (&known.stage, message) {
+            (Stage::Silent, To::Hello(hello)) => return self.hello(now, session, hello, actions),
+            (Stage::Waiting { .. } | Stage::Silent, To::Bye(_)) => {
+                actions.push(Action::Close { session });
+                return self.closed(now, session, actions);
+            }
+            (Stage::Admitted { .. }, To::Hello(_)) | (Stage::Silent | Stage::Waiting { .. }, _) => {
+                let refusal = Refusal::new(code::PROTOCOL_ORDER, "hello comes first, once");
+                refuse(session, &refusal, actions);
+                return self.closed(now, session, actions);
+            }
+            (Stage::Admitted { node }, message) => (node.clone(), message),
+        };
+        self.served(now, session, node, actions);
+    }
+
+    /// A message of an admitted session. Whatever it says, the node is alive.
+    fn served(
+        &mut self,
+        now: Mono,
+        session: Generation,
+        (node, message): (NodeId, To),
+        actions: &mut Vec<Action>,
+    ) {
+        if let Some(alive) = self.nodes.get_mut(&node) {
+            alive.heard.renew(now);
+        }
+        match message {
+            To::Register(register) => self.register(session, &node, register, actions),
+            To::Subscribe(subscribe) => self.subscribe(session, subscribe.name, actions),
+            To::Unsubscribe(unsubscribe) => {
+                self.catalog.unfollow(session, &unsubscribe.name);
+                if let Some(known) = self.sessions.get_mut(&session) {
+                    known.follows.remove(&unsubscribe.name);
+                }
+            }
+            To::Heartbeat(beat) => actions.push(Action::send(session, From::Heartbeat(beat))),
+            To::Pong(pong) => self.answered(&node, pong.nonce, actions),
+            To::Bye(_) => {
+                actions.push(Action::Count(Cause::Left));
+                actions.push(Action::Close { session });
+                self.forget_session(session);
+                self.drop_node(&node, session, actions);
+                self.admit_waiting(now, &node, actions);
+            }
+            To::Hello(_) => {}
+        }
+    }
+
+    fn register(
+        &mut self,
+        session: Generation,
+        node: &NodeId,
+        register: msg::Register,
+        actions: &mut Vec<Action>,
+    ) {
+        let seq = register.seq;
+        let mut answer = msg::Registered { seq, ..Default::default() };
+        // Whose node it is comes before what is said of it.
+        let checked = match self.nodes.owner(node) == Some(session) {
+            true => limits::set(register.services, &self.settings.limits),
+            false => Err(Refusal::new(code::STALE_EPOCH, "another session speaks for this node")),
+        };
+        match checked {
+            Ok(mut set) => {
+                let own = self.catalog.set(node).and_then(|old| old.get(NODE_SERVICE)).cloned();
+                set.extend(own.map(|service| (NODE_SERVICE.to_owned(), service)));
+                let epoch = self.nodes.get(node).map(|node| node.epoch).unwrap_or_default();
+                self.catalog.replace(node, epoch, set, actions);
+            }
+            Err(refusal) => {
+                actions.push(Action::Count(Cause::Refused));
+                answer.code = refusal.code.number;
+                answer.text = refusal.text;
+            }
+        }
+        answer.revision = self.catalog.revision();
+        actions.push(Action::send(session, From::Registered(answer)));
+    }
+
+    fn subscribe(&mut self, session: Generation, name: String, actions: &mut Vec<Action>) {
+        let limits = &self.settings.limits;
+        let Some(known) = self.sessions.get_mut(&session) else { return };
+        let mut allowed = limits::pattern(&name, limits);
+        if known.follows.len() >= limits.subscriptions && !known.follows.contains(&name) {
+            let text = format!("a session follows at most {} names", limits.subscriptions);
+            allowed = Err(Refusal::new(code::LIMIT, text));
+        }
+        match allowed {
+            Ok(()) => {
+                self.catalog.follow(session, &name, self.warm_at.is_some(), limits.page_bytes, actions);
+                known.follows.insert(name);
+            }
+            Err(Refusal { code: Code { number, .. }, text, .. }) => {
+                actions.push(Action::Count(Cause::Refused));
+                let refused = msg::Snapshot { name, code: number, text, ..Default::default() };
+                actions.push(Action::send(session, From::Snapshot(refused)));
+            }
+        }
+    }
+
+    /// A session is gone. The node it spoke for stays until its lease runs out, unless another start waits for the id.
+    fn closed(&mut self, now: Mono, session: Generation, actions: &mut Vec<Action>) {
+        let Some(known) = self.forget_session(session) else { return };
+        match known.stage {
+            Stage::Silent => {}
+            Stage::Waiting { node, .. } => {
+                if let Some(holder) = self.nodes.get_mut(&node) {
+                    holder.probe.take_if(|probe| probe.candidate == session);
+                }
+            }
+            Stage::Admitted { node } => {
+                let owns =
+                    self.nodes.owner(&node) == Some(session) || base::planted::is("directory_closes_by_key");
+                if let Some(holder) = self.nodes.get_mut(&node).filter(|_| owns) {
+                    holder.connected = false;
+                    if holder.probe.is_some() {
+                        self.admit_waiting(now, &node, actions);
+                    }
+                }
+            }
+        }
+    }
+
+    fn forget_session(&mut self, session: Generation) -> Option<Session> {
+        let known = self.sessions.remove(&session)?;
+        for name in &known.follows {
+            self.catalog.unfollow(session, name);
+        }
+        Some(known)
+    }
+
+    /// Removes a node and what it offers, if `owner` still speaks for it.
+    fn drop_node(&mut self, node: &NodeId, owner: Generation, actions: &mut Vec<Action>) {
+        if self.nodes.remove(node, owner).is_some() {
+            self.catalog.replace(node, Epoch::NONE, Set::new(), actions);
+        }
+    }
+
+    fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
+        self.excuse(now);
+        let hello = self.settings.terms.hello;
+        let mute =
+            |session: &Session| matches!(session.stage, Stage::Silent) && now.since(session.opened) >= hello;
+        let late: Vec<Generation> =
+            self.sessions.iter().filter(|(_, session)| mute(session)).map(|(&session, _)| session).collect();
+        for session in late {
+            refuse(session, &Refusal::new(code::TIMEOUT, format!("no hello within {hello}")), actions);
+            self.forget_session(session);
+        }
+        let expired: Vec<(NodeId, Generation)> = self
+            .nodes
+            .iter()
+            .filter(|(_, _, node)| node.heard.expired(now))
+            .map(|(node, owner, _)| (node.clone(), owner))
+            .collect();
+        for (node, owner) in expired {
+            self.expire(now, &node, owner, actions);
+        }
+        let silent: Vec<NodeId> = self
+            .nodes
+            .iter()
+            .filter(|(_, _, node)| node.probe.as_ref().is_some_and(|probe| now >= probe.until))
+            .map(|(node, ..)| node.clone())
+            .collect();
+        for node in silent {
+            self.admit_waiting(now, &node, actions);
+        }
+        if self.warm_at.is_some_and(|at| now >= at) {
+            self.warm_at = None;
+            let warm = msg::Warm { revision: self.catalog.revision() };
+            let admitted = |session: &Session| matches!(session.stage, Stage::Admitted { .. });
+            for (&session, _) in self.sessions.iter().filter(|(_, session)| admitted(session)) {
+                actions.push(Action::send(session, From::Warm(warm)));
+            }
+        }
+    }
+
+    /// A directory that was itself paused has heard nobody, and blames nobody: all leases and probes begin anew.
+    fn excuse(&mut self, now: Mono) {
+        let terms = self.settings.terms;
+        let paused = now.since(self.ticked) >= Span(terms.ttl.0 / PAUSES_PER_TTL);
+        self.ticked = now;
+        if !paused || base::planted::is("directory_blames_after_a_pause") {
+            return;
+        }
+        let all: Vec<NodeId> = self.nodes.iter().map(|(node, ..)| node.clone()).collect();
+        for node in all {
+            if let Some(node) = self.nodes.get_mut(&node) {
+                node.heard.renew(now);
+                if let Some(probe) = &mut node.probe {
+                    probe.until = now + terms.probe;
+                }
+            }
+        }
+    }
+
+    fn expire(&mut self, now: Mono, node: &NodeId, owner: Generation, actions: &mut Vec<Action>) {
+        actions.push(Action::Count(Cause::Expired));
+        if self.sessions.contains_key(&owner) {
+            let text = format!("nothing was heard from node {node} for {}", self.settings.terms.ttl);
+            close(owner, &Refusal::new(code::TIMEOUT, text), actions);
+            self.forget_session(owner);
+        }
+        self.drop_node(node, owner, actions);
+        self.admit_waiting(now, node, actions);
+    }
+
+    /// Asserts what always holds.
+    pub fn check(&self) {
+        self.catalog.check();
+        let mut speaking = 0;
+        for (node, owner, state) in self.nodes.iter() {
+            assert!(
+                state.epoch.is_given() && state.epoch.0 <= self.epoch_max,
+                "{node} has an epoch nobody gave"
+            );
+            assert_eq!(
+                self.epochs.get(node),
+                Some(&state.epoch.0),
+                "{node}: its last epoch is not remembered"
+            );
+            let listed = self.catalog.set(node).is_some_and(|set| set.contains_key(NODE_SERVICE));
+            assert!(listed, "{node} is admitted but not listed");
+            let speaks =
+                |session: &Session| matches!(&session.stage, Stage::Admitted { node: own } if own == node);
+            let session = self.sessions.get(&owner);
+            assert_eq!(
+                state.connected,
+                session.is_some_and(speaks),
+                "{node}: connected without its session, or not"
+            );
+            speaking += usize::from(state.connected);
+            if let Some(probe) = &state.probe {
+                let waits = |session: &Session| matches!(&session.stage, Stage::Waiting { node: id, .. } if id == node);
+                assert!(
+                    self.sessions.get(&probe.candidate).is_some_and(waits),
+                    "{node}: nobody waits for its probe"
+                );
+            }
+        }
+        let admitted = |session: &&Session| matches!(session.stage, Stage::Admitted { .. });
+        let all = self.sessions.values().filter(admitted).count();
+        assert_eq!(all, speaking, "two sessions speak for one node");
+        for (&session, known) in &self.sessions {
+            if let Stage::Waiting { node, .. } = &known.stage {
+                let probe = self.nodes.get(node).and_then(|holder| holder.probe.as_ref());
+                let asked = probe.is_some_and(|probe| probe.candidate == session);
+                assert!(asked, "{session} waits for {node} and nobody was asked");
+            }
+            let told = known.follows.iter().all(|name| self.catalog.follows(session, name));
+            assert!(told && known.follows.len() <= self.settings.limits.subscriptions);
+        }
+        assert!(self.sessions.len() <= self.settings.limits.sessions);
+    }
+}
+
+fn refuse(session: Generation, refusal: &Refusal, actions: &mut Vec<Action>) {
+    actions.push(Action::Count(Cause::Refused));
+    close(session, refusal, actions);
+}
+
+fn close(session: Generation, refusal: &Refusal, actions: &mut Vec<Action>) {
+    actions.push(Action::send(session, From::Refused(refusal.message())));
+    actions.push(Action::Close { session });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! Scripts in, text out.
+//!
+//! One line is one event at the time it stands at. `+500ms` moves the clock in steps of at most 1 s with a tick after
+//! each, `pause 20s` in one. Sessions are `s1`, `s2`, …
+
+mod bounds;
+mod histories;
+mod starts;
+
+use std::fmt::Write;
+
+use base::Span;
+use expect_test::{Expect, expect};
+
+use super::*;
+
+fn settings(warming: Span) -> Settings {
+    let terms = Terms {
+        heartbeat: Span::secs(5),
+        ttl: Span::secs(15),
+        warming,
+        probe: Span::secs(1),
+        hello: Span::secs(10),
+    };
+    let limits = Limits {
+        sessions: 8,
+        subscriptions: 3,
+        services: 3,
+        name_bytes: 32,
+        extra_bytes: 16,
+        set_bytes: 1_000,
+        page_bytes: 200,
+    };
+    Settings { cluster: "test".to_owned(), terms, limits, epoch_start: 100 }
+}
+
+fn service(name: &str) -> msg::Service {
+    let (name, address) = name.split_once('@').unwrap_or((name, ""));
+    msg::Service { name: name.to_owned(), address: address.to_owned(), ..Default::default() }
+}
+
+fn hello(node: &str, host: &str, epoch: u64) -> To {
+    let (cluster, proto) = ("test".to_owned(), PROTO);
+    let (node, host, role) = (node.to_owned(), host.to_owned(), "linkd".to_owned());
+    let ops_address = format!("{host}:7700");
+    To::Hello(msg::Hello { cluster, node, role, host, ops_address, epoch, epoch_seen_max: 0, proto })
+}
+
+/// `s1 hello linkd-1 hostA 0`, `s1 register a b@1.2.3.4:5`, `s1 follow a/`, `s1 pong 1`, `s1 close`, …
+fn event(words: &[&str]) -> Event {
+    let session = Generation(words[0][1..].parse().unwrap());
+    let rest = &words[2..];
+    let number = |at: usize| rest.get(at).map_or(0, |word| word.parse().unwrap());
+    let message = match words[1] {
+        "open" => return Event::Opened { session },
+        "close" => return Event::Closed { session },
+        "hello" => hello(rest[0], rest[1], number(2)),
+        "register" => {
+            To::Register(msg::Register { seq: 1, services: rest.iter().map(|name| service(name)).collect() })
+        }
+        "follow" => To::Subscribe(msg::Subscribe { name: rest[0].to_owned() }),
+        "unfollow" => To::Unsubscribe(msg::Unsubscribe { name: rest[0].to_owned() }),
+        "beat" => To::Heartbeat(msg::Heartbeat { seq: number(0) }),
+        "pong" => To::Pong(msg::Pong { nonce: number(0) }),
+        "bye" => To::Bye(msg::Bye {}),
+        other => panic!("no such word: {other}"),
+    };
+    Event::Said { session, message }
+}
+
+fn print(action: &Action, out: &mut String) {
+    let instances = |list: &[msg::Instance]| {
+        let one = |i: &msg::Instance| {
+            let service = i.service.as_ref().unwrap();
+            let at = if service.address.is_empty() { String::new() } else { format!("@{}", service.address) };
+            format!(" {}:{}{at}/{}", i.node, service.name, i.epoch)
+        };
+        list.iter().map(one).collect::<String>()
+    };
+    let name = |number: i32| Code::find(number).map_or("ok", |code| code.name);
+    let _ = match action {
+        Action::Count(_) => Ok(()),
+        Action::Close { session } => writeln!(out, "  s{} closed", session.0),
+        Action::Send { session, message } => {
+            let _ = write!(out, "  s{} ", session.0);
+            match message {
+                From::Welcome(w) => {
+                    writeln!(out, "welcome epoch {}{}", w.epoch, if w.warming { " warming" } else { "" })
+                }
+                From::Refused(r) => writeln!(out, "{}: {}", name(r.code), r.text),
+                From::Registered(r) if r.code == 0 => writeln!(out, "registered at {}", r.revision),
+                From::Registered(r) => writeln!(out, "not registered: {}: {}", name(r.code), r.text),
+                From::Snapshot(s) if s.code != 0 => writeln!(out, "{}: {}: {}", s.name, name(s.code), s.text),
+                From::Snapshot(s) => {
+                    let marks = format!(
+                        "{}{}",
+                        if s.warming { " warming" } else { "" },
+                        if s.more { " more" } else { "" }
+                    );
+                    writeln!(out, "{} at {}{marks}:{}", s.name, s.revision, instances(&s.instances))
+                }
+                From::Delta(d) => {
+                    let gone: String =
+                        d.removed.iter().map(|key| format!(" -{}:{}", key.node, key.name)).collect();
+                    writeln!(out, "{} {}->{}:{}{gone}", d.name, d.previous, d.revision, instances(&d.added))
+                }
+                From::Warm(w) => writeln!(out, "warm at {}", w.revision),
+                From::Heartbeat(b) => writeln!(out, "beat {}", b.seq),
+                From::Ping(p) => writeln!(out, "ping {}", p.nonce),
+            }
+        }
+    };
+}
+
+fn run(core: &mut Directory, now: &mut Mono, script: &str) -> String {
+    let mut out = String::new();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let _ = writeln!(out, "{line}");
+        let time = |text: &str| text.parse::<node::config::Time>().unwrap().span();
+        let mut actions = Vec::new();
+        if let Some(text) = line.strip_prefix('+') {
+            pass(core, now, time(text), &mut actions);
+        } else if words[0] == "pause" {
+            *now += time(words[1]);
+            core.step(*now, Event::Tick, &mut actions);
+        } else {
+            core.step(*now, event(&words), &mut actions);
+        }
+        core.check();
+        actions.iter().for_each(|action| print(action, &mut out));
+    }
+    out
+}
+
+/// Time passes with ticks, as it does for a directory that is not paused.
+fn pass(core: &mut Directory, now: &mut Mono, span: Span, actions: &mut Vec<Action>) {
+    let end = *now + span;
+    while *now < end {
+        *now = end.min(*now + Span::secs(1));
+        core.step(*now, Event::Tick, actions);
+    }
+}
+
+fn check(script: &str, expected: Expect) {
+    let mut core = Directory::new(settings(Span::ZERO), Mono::ZERO);
+    expected.assert_eq(&run(&mut core, &mut Mono::ZERO.clone(), script));
+}
+
+/// Holds: H-13, Z-22.
+#[test]
+fn a_follower_gets_the_list_and_then_each_change_once() {
+    check(
+        "s1 open
+         s1 hello game-1 hostA
+         s1 register m/7@hostA:1
+         s2 open
+         s2 hello linkd-1 hostB
+         s2 follow m/
+         s2 follow linkd
+         s1 register m/7@hostA:1 m/8@hostA:1
+         s1 register m/7@hostA:1 m/8@hostA:1
+         s1 register m/8@hostA:2
+         s2 follow m/
+         s1 bye",
+        expect![[r#"
+            s1 open
+            s1 hello game-1 hostA
+              s1 welcome epoch 101
+            s1 register m/7@hostA:1
+              s1 registered at 2
+            s2 open
+            s2 hello linkd-1 hostB
+              s2 welcome epoch 102
+            s2 follow m/
+              s2 m/ at 3: game-1:m/7@hostA:1/101
+            s2 follow linkd
+              s2 linkd at 3:
+            s1 register m/7@hostA:1 m/8@hostA:1
+              s2 m/ 3->4: game-1:m/8@hostA:1/101
+              s1 registered at 4
+            s1 register m/7@hostA:1 m/8@hostA:1
+              s1 registered at 4
+            s1 register m/8@hostA:2
+              s2 m/ 4->5: game-1:m/8@hostA:2/101 -game-1:m/7
+              s1 registered at 5
+            s2 follow m/
+              s2 m/ at 5: game-1:m/8@hostA:2/101
+            s1 bye
+              s1 closed
+              s2 m/ 5->6: -game-1:m/8
+        "#]],
+    );
+}
+
+/// Holds: Z-23.
+#[test]
+fn a_directory_that_has_just_started_says_so_for_one_lease() {
+    let mut core = Directory::new(settings(Span::secs(15)), Mono::ZERO);
+    let script = "s1 open
+         s1 hello linkd-1 hostA 50
+         s1 follow m/7
+         +10s
+         s1 beat 1
+         s2 open
+         s2 hello game-1 hostB 60
+         s2 register m/7
+         +5s
+         s1 follow m/7";
+    expect![[r#"
+        s1 open
+        s1 hello linkd-1 hostA 50
+          s1 welcome epoch 50 warming
+        s1 follow m/7
+          s1 m/7 at 1 warming:
+        +10s
+        s1 beat 1
+          s1 beat 1
+        s2 open
+        s2 hello game-1 hostB 60
+          s2 welcome epoch 60 warming
+        s2 register m/7
+          s1 m/7 1->3: game-1:m/7/60
+          s2 registered at 3
+        +5s
+          s1 warm at 3
+          s2 warm at 3
+        s1 follow m/7
+          s1 m/7 at 3: game-1:m/7/60
+    "#]]
+    .assert_eq(&run(&mut core, &mut Mono::ZERO.clone(), script));
+}
+
+#[test]
+fn a_long_list_comes_in_pages() {
+    let mut core = Directory::new(settings(Span::ZERO), Mono::ZERO);
+    let mut now = Mono::ZERO;
+    run(
+        &mut core,
+        &mut now,
+        "s1 open\ns1 hello game-1 hostA\ns1 register a b c\ns2 open\ns2 hello watcher hostW",
+    );
+    expect![[r#"
+        s2 follow /
+          s2 / at 3 more: game-1:_node@hostA:7700/101
+          s2 / at 3 more: watcher:_node@hostW:7700/102 game-1:a/101
+          s2 / at 3: game-1:b/101 game-1:c/101
+    "#]]
+    .assert_eq(&run(&mut core, &mut now, "s2 follow /"));
+}

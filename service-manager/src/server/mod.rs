@@ -1,0 +1,143 @@
+//! The shell of the directory: tonic sessions in front, one loop around the core, the ops port beside it.
+
+mod hub;
+mod operate;
+mod session;
+
+use std::sync::Arc;
+
+use base::NodeId;
+use node::config::NodeConfig;
+use node::lifecycle::BadBudgets;
+use node::listen::Bounded;
+use node::ops::{self, Ops, Readiness};
+use node::stub::directory::directory_server::DirectoryServer;
+use node::telemetry::Metrics;
+use node::{Clock, Shutdown};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{BadConfig, ServiceManagerConfig};
+use crate::directory::Directory;
+use hub::Hub;
+use operate::Operator;
+pub use session::{Input, session};
+
+/// Messages of all sessions on their way to the core; when it is full, sessions are read no further.
+const INPUTS_MAX: usize = 1_024;
+/// How long open connections may hold up the end.
+const GOODBYE: std::time::Duration = std::time::Duration::from_millis(500);
+
+/// What every process has made before it serves.
+#[derive(Debug)]
+pub struct Parts {
+    pub node: NodeId,
+    pub cluster: String,
+    pub clock: Clock,
+    pub shutdown: Shutdown,
+    pub readiness: Readiness,
+    pub metrics: Option<Metrics>,
+    /// The ops port; None: none is served.
+    pub ops: Option<TcpListener>,
+}
+
+impl Parts {
+    /// From `[node]`. Without an id it is `service-manager-1`.
+    pub fn new(
+        config: &NodeConfig,
+        ops: Option<TcpListener>,
+        metrics: Option<Metrics>,
+    ) -> Result<Self, ServeError> {
+        let id = if config.id.is_empty() { "service-manager-1" } else { config.id.as_str() };
+        let node = NodeId::new(id).map_err(|error| ServeError::NodeId(error.to_string()))?;
+        let clock = Clock::start();
+        let shutdown = Shutdown::new(config.budgets(), clock)?;
+        let readiness = Readiness::new(&[]);
+        Ok(Self { node, cluster: config.cluster.clone(), clock, shutdown, readiness, metrics, ops })
+    }
+}
+
+/// Why the directory does not serve, or no more.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The operator's to mend.
+    #[error("{}", .0.iter().map(BadConfig::to_string).collect::<Vec<_>>().join("\n"))]
+    Config(Vec<BadConfig>),
+    /// The operator's to mend.
+    #[error("node.id: {0}")]
+    NodeId(String),
+    /// The operator's to mend.
+    #[error(transparent)]
+    Budgets(#[from] BadBudgets),
+    #[error("the directory's port failed: {0}; start again")]
+    Transport(#[from] tonic::transport::Error),
+    #[error("the directory's ops port failed: {0}; start again")]
+    Ops(#[from] std::io::Error),
+}
+
+/// Serves on `listener` (from `net`) until `cancel` or until `parts.shutdown` has been through its stages.
+pub async fn run(
+    config: &ServiceManagerConfig,
+    listener: TcpListener,
+    parts: Parts,
+    cancel: CancellationToken,
+) -> Result<(), ServeError> {
+    config.check().map_err(ServeError::Config)?;
+    tracing::warn!("service_manager.store is \"memory\": a restart forgets everything and is told again");
+    let now = parts.clock.now();
+    let core = Directory::new(config.settings(&parts.cluster, node::clock::unix_micros()), now);
+    let (inputs, receiver) = mpsc::channel(INPUTS_MAX);
+    let hub = Hub::new(core, parts.clock);
+    let operator = Arc::new(Operator::new(&parts, hub.status(), inputs.clone()));
+    // Everything ends with `over`: by cancel, at the end of a stop, or because one part failed.
+    let over = cancel.child_token();
+    let _over = over.clone().drop_guard();
+
+    let hub = hub.run(receiver, over.clone());
+    let sessions = serve(config, listener, inputs, over.clone());
+    let ops = Ops { shutdown: parts.shutdown.clone(), readiness: parts.readiness, metrics: parts.metrics };
+    let ops = async {
+        match parts.ops {
+            Some(listener) => ops::serve(listener, ops, operator, over.clone()).await,
+            None => std::future::pending().await,
+        }
+    };
+    let stop = async {
+        // Nothing is in flight here that a drain would wait for, and nothing is kept that a save would write.
+        if let Err(error) = parts.shutdown.run(|| async {}, || async { Ok(()) }).await {
+            tracing::warn!(%error, "the stop was not clean");
+        }
+    };
+    tokio::select! {
+        biased;
+        () = cancel.cancelled() => {}
+        () = stop => {}
+        () = hub => {}
+        served = sessions => served?,
+        served = ops => served?,
+    }
+    Ok(())
+}
+
+async fn serve(
+    config: &ServiceManagerConfig,
+    listener: TcpListener,
+    inputs: mpsc::Sender<Input>,
+    over: CancellationToken,
+) -> Result<(), ServeError> {
+    let incoming = Bounded::new(listener, config.sessions_max).incoming();
+    let service = DirectoryServer::new(session::Sessions::new(inputs, config.outbox_max));
+    let serving = tonic::transport::Server::builder()
+        .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
+        .http2_keepalive_interval(Some(config.ttl.0))
+        .add_service(service)
+        .serve_with_incoming_shutdown(incoming, over.clone().cancelled_owned());
+    tokio::select! {
+        served = serving => Ok(served?),
+        () = async { over.cancelled().await; tokio::time::sleep(GOODBYE).await } => Ok(()),
+    }
+}
+
+/// A node has one session on its connection; a reconnect may overlap the old one.
+const STREAMS_PER_CONNECTION_MAX: u32 = 4;

@@ -1,0 +1,111 @@
+//! One session's way to the core: a thin tonic adapter, and the reading half over message types. It decides nothing.
+
+use base::{Generation, Generations};
+use node::directory::NodeInfo;
+use node::listen::Caller;
+use node::stub::directory::directory_server::Directory;
+use parking_lot::Mutex;
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
+use tokio_util::sync::CancellationToken;
+use tonic::{Request, Response, Status, Streaming};
+use wire::code;
+use wire::directory::{self as msg, from_directory, to_directory};
+
+use crate::directory::Refusal;
+
+/// What the core's loop receives.
+#[derive(Debug)]
+pub enum Input {
+    Opened {
+        session: Generation,
+        outbox: mpsc::Sender<Result<msg::FromDirectory, Status>>,
+        /// Cancelled when the core is done with the session.
+        over: CancellationToken,
+    },
+    Said {
+        session: Generation,
+        message: to_directory::Kind,
+    },
+    Closed {
+        session: Generation,
+    },
+    /// An operator asks who is here.
+    Nodes {
+        reply: oneshot::Sender<Vec<NodeInfo>>,
+    },
+}
+
+/// The tonic service.
+#[derive(Debug)]
+pub(super) struct Sessions {
+    inputs: mpsc::Sender<Input>,
+    outbox_max: usize,
+    generations: Mutex<Generations>,
+}
+
+impl Sessions {
+    pub fn new(inputs: mpsc::Sender<Input>, outbox_max: usize) -> Self {
+        Self { inputs, outbox_max, generations: Mutex::default() }
+    }
+}
+
+#[tonic::async_trait]
+impl Directory for Sessions {
+    type SessionStream = ReceiverStream<Result<msg::FromDirectory, Status>>;
+
+    async fn session(
+        &self,
+        request: Request<Streaming<msg::ToDirectory>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        let (outbox, answers) = mpsc::channel(self.outbox_max);
+        let caller = request.extensions().get::<Caller>().copied();
+        if !caller.is_some_and(Caller::is_loopback) {
+            let refusal = Refusal::new(code::NOT_LOOPBACK, "this directory takes nodes from loopback only");
+            let refused = from_directory::Kind::Refused(refusal.message());
+            // The queue is new and has room.
+            let _ = outbox.try_send(Ok(msg::FromDirectory { kind: Some(refused) }));
+            return Ok(Response::new(ReceiverStream::new(answers)));
+        }
+        let generation = self.generations.lock().begin();
+        tokio::spawn(session(generation, request.into_inner(), outbox, self.inputs.clone()));
+        Ok(Response::new(ReceiverStream::new(answers)))
+    }
+}
+
+/// Hands what a node says to the core, until either is done. `outbox` is where the core answers.
+pub async fn session<S, E>(
+    generation: Generation,
+    mut from: S,
+    outbox: mpsc::Sender<Result<msg::FromDirectory, Status>>,
+    inputs: mpsc::Sender<Input>,
+) where
+    S: Stream<Item = Result<msg::ToDirectory, E>> + Unpin,
+{
+    let over = CancellationToken::new();
+    let opened = Input::Opened { session: generation, outbox, over: over.clone() };
+    if inputs.send(opened).await.is_err() {
+        return;
+    }
+    loop {
+        let message = tokio::select! {
+            biased;
+            () = over.cancelled() => return,
+            message = from.next() => message,
+        };
+        let said = match message {
+            Some(Ok(msg::ToDirectory { kind: Some(message) })) => {
+                Input::Said { session: generation, message }
+            }
+            // A newer node may say things we don't know yet.
+            Some(Ok(msg::ToDirectory { kind: None })) => continue,
+            Some(Err(_)) | None => break,
+        };
+        if inputs.send(said).await.is_err() {
+            return;
+        }
+    }
+    // Without a loop there is nobody left to tell.
+    let _ = inputs.send(Input::Closed { session: generation }).await;
+}
