@@ -1,1 +1,5 @@
-fn main() {}
+//! The `linkstead` binary.
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

@@ -48,7 +48,7 @@ pub enum StartError {
     Setting(#[from] BadSetting),
     #[error("linkd.{key}: {error}")]
     Listen { key: &'static str, error: io::Error },
-    #[error("no epoch from the directory: {0}")]
+    #[error(transparent)]
     Join(#[from] JoinError),
     #[error("a worker thread could not be started: {0}")]
     Thread(io::Error),
@@ -121,7 +121,8 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         tokio::spawn(acceptor::clients(Tcp, clients, door.clone(), crew.clone())),
         tokio::spawn(acceptor::providers(Tcp, providers, ours, env.directory.clone(), crew.clone())),
     ];
-    let watching = tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone()));
+    let watching =
+        tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone()));
     env.directory.register(vec![Service {
         name: SERVICE.into(),
         version: 0,
@@ -135,7 +136,18 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     tracing::info!(node = %env.node, %epoch, %client_addr, %provider_addr, workers = crew.workers.len(), "linkd runs");
     let (directory, node) = (env.directory, env.node);
     let (accepting, threads) = (Mutex::new(accepting), Mutex::new(threads));
-    Ok(Linkd { client_addr, provider_addr, crew, door, directory, node, accepting, watching, threads, shared })
+    Ok(Linkd {
+        client_addr,
+        provider_addr,
+        crew,
+        door,
+        directory,
+        node,
+        accepting,
+        watching,
+        threads,
+        shared,
+    })
 }
 
 type Threads = Vec<std::thread::JoinHandle<()>>;

@@ -1,1 +1,73 @@
-//! Being built.
+//! The attribute macros of `linkstead`. A block under `#[module]` stays as it was written; beside it come one call per
+//! handler, typed constants for clients and the description that is announced to the gateways.
+//!
+//! | room | is |
+//! |---|---|
+//! | `parse` | attributes and signatures as data |
+//! | `check` | every mistake of a block at once, in the words of whoever wrote it |
+//! | `lock` | `protocols.lock`, which keeps a rename from changing the wire unseen |
+//! | `expand` | one function per generated item |
+
+use proc_macro::TokenStream;
+use proc_macro2::TokenStream as Tokens;
+
+mod check;
+mod expand;
+mod lock;
+mod parse;
+
+/// Makes an `impl` block of a type a module: a numbered group of protocols that gateways route to a provider.
+///
+/// | argument | means | default |
+/// |---|---|---|
+/// | `id = 7` | the module's number in the cluster; not 0, 10000 or 11000–11999 | required |
+/// | `choice = "…"` | how a gateway picks a provider: `request`, `hash_account`, `hash_role`, `hash_source`, `feed_full`, `load` | `request` |
+/// | `dynamic` | bound for a session only by `Cx::bind`; else the first request binds it | static |
+/// | `name = "…"` | what its protocols are called, and so what their ids are made from | the type's name |
+/// | `pushes(A, B)` | messages that it sends to clients unasked | none |
+///
+/// Inside the block `#[handler]` marks a client's request:
+/// `async fn name(&self, cx: &Cx, request: Message) -> Result<Reply>`.
+///
+/// | argument | means | default |
+/// |---|---|---|
+/// | `level = "…"` | what is shed first under load: `sheddable`, `normal`, `critical`, `critical_plus` | `normal` |
+/// | `route_by = 1` | the number of the request's field by whose value it is routed | the module's choice |
+/// | `parallel` | may overlap with the session's other requests | one after another |
+/// | `notify` | the client expects no answer | answered |
+/// | `id = …` | the protocol's number | `hash32("Module.handler")` |
+///
+/// `#[on_broken] async fn name(&self, cx: &Cx)` runs once after the last request of a session that ended.
+///
+/// When `protocols.lock` lies beside the package's `Cargo.toml`, every protocol must stand in it with its number;
+/// `LINKSTEAD_LOCK=off cargo run -- protocols > protocols.lock` writes it anew.
+#[proc_macro_attribute]
+pub fn module(args: TokenStream, block: TokenStream) -> TokenStream {
+    expanded(args.into(), block.into(), &lock::Lock::of_package()).into()
+}
+
+/// The block as it was written, and beside it what it generates or every mistake in it.
+fn expanded(args: Tokens, block: Tokens, lock: &lock::Lock) -> Tokens {
+    let mut item: syn::ItemImpl = match syn::parse2(block.clone()) {
+        Ok(item) => item,
+        Err(_) => {
+            let error =
+                syn::Error::new(proc_macro2::Span::call_site(), "`#[module]` stands above an `impl` block");
+            let error = error.to_compile_error();
+            return quote::quote!(#error #block);
+        }
+    };
+    let generated = parse::block(args, &mut item).and_then(|block| check::block(&block).map(|()| block));
+    let generated = match generated {
+        Ok(block) => {
+            // The lock's complaints stand beside the module, so that nothing else complains that it is missing.
+            let locked = lock.check(&block).unwrap_or_else(|error| error.to_compile_error());
+            expand::all(&block, lock, locked)
+        }
+        Err(error) => error.to_compile_error(),
+    };
+    quote::quote!(#item #generated)
+}
+
+#[cfg(test)]
+mod tests;

@@ -6,3 +6,4 @@ pub mod docs;
 pub mod planted;
 pub mod promises;
 pub mod repo;
+pub mod sim;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use base::{AppVersion, Generation};
+use base::{AppVersion, Generation, Mono};
 use net::Peer;
 use net::link::{self, Closed, Handler, Link};
 use net::outbox;
@@ -42,7 +42,7 @@ async fn serve<R: AsyncRead + Unpin>(worker: Rc<Worker>, link: Link, mut read: R
     });
     tracing::info!(%node, %epoch, worker = link.peer.worker, "provider connected");
     let mut scratch = worker.scratch.clone();
-    let mut inbound = Inbound { worker: worker.clone(), conn };
+    let mut inbound = Inbound { worker: worker.clone(), conn, batch: None };
     let drive = outbox::drive(link.outbox.clone());
     tokio::pin!(drive);
     let closed = tokio::select! {
@@ -67,11 +67,13 @@ async fn serve<R: AsyncRead + Unpin>(worker: Rc<Worker>, link: Link, mut read: R
 struct Inbound {
     worker: Rc<Worker>,
     conn: Generation,
+    /// When this batch began, which is all the time that its frames need.
+    batch: Option<Mono>,
 }
 
 impl Handler for Inbound {
     fn frame(&mut self, frame: Frame<'_>) -> Result<(), Closed> {
-        let (conn, now) = (self.conn, self.worker.now());
+        let (conn, now) = (self.conn, *self.batch.get_or_insert_with(|| self.worker.now()));
         match frame.meta.kind {
             SEND => {
                 whole_frame(frame.body)?;
@@ -99,6 +101,7 @@ impl Handler for Inbound {
     }
 
     fn batch_end(&mut self) {
+        self.batch = None;
         self.worker.with(|state| state.flush());
     }
 }

@@ -1,0 +1,156 @@
+//! `bench forward`: what it costs to pass a frame through linkd and a provider, and back.
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::haproxy::{self, Haproxy};
+use super::load::Measured;
+use super::process::{self, Part};
+use super::report::{self, Row};
+use super::{Baseline, Options};
+
+const BENCH: &str = "forward";
+const ROUNDS: u32 = 3;
+
+/// A shape of load.
+#[derive(Debug, Clone, Copy)]
+struct Workload {
+    name: &'static str,
+    sessions: usize,
+    window: usize,
+}
+
+const WORKLOADS: [Workload; 4] = [
+    Workload { name: "1x1", sessions: 1, window: 1 },
+    Workload { name: "64x1", sessions: 64, window: 1 },
+    Workload { name: "64x16", sessions: 64, window: 16 },
+    Workload { name: "1000x1", sessions: 1_000, window: 1 },
+];
+
+impl Workload {
+    /// With one request outstanding the wake-up between cores would be all that is measured.
+    fn pinned(&self) -> bool {
+        self.sessions * self.window == 1
+    }
+}
+
+/// Something that a load can be put on.
+struct Subject {
+    name: &'static str,
+    addr: String,
+    login: bool,
+    limits: &'static str,
+    _parts: Vec<Part>,
+    _haproxy: Option<Haproxy>,
+}
+
+/// Measures and prints; fails when a subject could not be measured.
+pub async fn run(options: &Options) -> Result<()> {
+    let chosen: Vec<_> = WORKLOADS
+        .into_iter()
+        .filter(|w| options.workload.is_empty() || options.workload.iter().any(|name| name == w.name))
+        .collect();
+    if chosen.is_empty() {
+        bail!("no such workload; there are {}", WORKLOADS.map(|w| w.name).join(", "));
+    }
+    for pinned in [true, false] {
+        let workloads: Vec<_> = chosen.iter().filter(|w| w.pinned() == pinned).collect();
+        if workloads.is_empty() {
+            continue;
+        }
+        let subjects = subjects(options, pinned).await?;
+        for workload in workloads {
+            measure(options, workload, &subjects).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
+    let echo = process::start(process::ourselves(&["bench-part", "echo"], pinned)?)?;
+    let mut subjects = vec![linkstead(pinned)?];
+    if options.baseline == Some(Baseline::Haproxy) {
+        let haproxy = haproxy::start(&echo.addr, pinned).await?;
+        let addr = haproxy.part.addr.clone();
+        subjects.push(Subject {
+            name: "haproxy",
+            addr,
+            login: false,
+            limits: "nbthread 2, splice-auto",
+            _parts: Vec::new(),
+            _haproxy: Some(haproxy),
+        });
+    }
+    subjects.push(Subject {
+        name: "echo",
+        addr: echo.addr.clone(),
+        login: false,
+        limits: "none",
+        _parts: vec![echo],
+        _haproxy: None,
+    });
+    Ok(subjects)
+}
+
+/// A directory, a linkd and an echo provider, each in its own process.
+fn linkstead(pinned: bool) -> Result<Subject> {
+    let directory = process::start(process::ourselves(&["bench-part", "directory"], pinned)?)?;
+    let linkd = ["bench-part", "linkd", "--directory", &directory.addr];
+    let linkd = process::start(process::ourselves(&linkd, pinned)?)?;
+    let provider = ["bench-part", "provider", "--directory", &directory.addr];
+    let provider = process::start(process::ourselves(&provider, pinned)?)?;
+    Ok(Subject {
+        name: "linkstead",
+        addr: linkd.addr.clone(),
+        login: true,
+        limits: "frame 64 KiB, out queue 256 KiB, in flight 64, workers 1",
+        _parts: vec![provider, linkd, directory],
+        _haproxy: None,
+    })
+}
+
+async fn measure(options: &Options, workload: &Workload, subjects: &[Subject]) -> Result<()> {
+    let mut rounds = vec![Vec::new(); subjects.len()];
+    for _ in 0..ROUNDS {
+        for (subject, rounds) in subjects.iter().zip(&mut rounds) {
+            rounds.push(load(options, workload, subject)?);
+        }
+    }
+    let medians: Vec<_> = rounds.iter().map(|rounds| report::median(rounds)).collect();
+    for (subject, measured) in subjects.iter().zip(&medians) {
+        let (pinned, limits) = (workload.pinned(), subject.limits);
+        let row = Row {
+            bench: BENCH,
+            subject: subject.name,
+            workload: workload.name,
+            measured: *measured,
+            pinned,
+            limits,
+        };
+        report::row(&row, options.json);
+    }
+    for (subject, measured) in subjects.iter().zip(&medians).skip(1) {
+        report::ratio(BENCH, workload.name, subject.name, &medians[0], measured, options.json);
+    }
+    Ok(())
+}
+
+/// One round: a load process of its own.
+fn load(options: &Options, workload: &Workload, subject: &Subject) -> Result<Measured> {
+    let measure_ms = (options.seconds * 1_000.0 / f64::from(ROUNDS)).max(50.0) as u64;
+    let numbers = [workload.sessions.to_string(), workload.window.to_string(), measure_ms.to_string()];
+    let [sessions, window, measure_ms] = &numbers;
+    let mut args =
+        vec!["bench-part", "load", "--addr", &subject.addr, "--sessions", sessions, "--window", window];
+    args.extend(["--measure-ms", measure_ms]);
+    if subject.login {
+        args.push("--login");
+    }
+    let mut command: Command = process::ourselves(&args, workload.pinned())?;
+    let output = command.output().context("running the load")?;
+    if !output.status.success() {
+        bail!("the load on {} failed: {}", subject.name, String::from_utf8_lossy(&output.stderr));
+    }
+    serde_json::from_slice(&output.stdout).context("reading what the load measured")
+}

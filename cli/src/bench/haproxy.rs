@@ -1,0 +1,38 @@
+//! Debian's haproxy in TCP mode, what people put in front of a game server today.
+
+use std::io::Write;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::process::{self, Part};
+
+/// A haproxy in front of `backend`, with its configuration in a file that lives as long as it.
+#[derive(Debug)]
+pub struct Haproxy {
+    pub part: Part,
+    _config: tempfile::NamedTempFile,
+}
+
+/// Two threads and splicing, as its manual recommends for copying bytes; on one core when `pinned`.
+pub async fn start(backend: &str, pinned: bool) -> Result<Haproxy> {
+    let port = process::free_port()?;
+    let mut config = tempfile::NamedTempFile::new().context("haproxy's configuration")?;
+    write!(
+        config,
+        "global\n  nbthread 2\n  maxconn 4000\n\
+         defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n  option splice-auto\n\
+         listen bench\n  bind 127.0.0.1:{port}\n  server echo {backend}\n"
+    )?;
+    config.flush()?;
+    let mut command = if pinned {
+        let mut command = Command::new("taskset");
+        command.args(["-c", "0", "haproxy"]);
+        command
+    } else {
+        Command::new("haproxy")
+    };
+    command.arg("-f").arg(config.path()).arg("-q").arg("-db");
+    let part = process::start_silent(command, &format!("127.0.0.1:{port}")).await?;
+    Ok(Haproxy { part, _config: config })
+}

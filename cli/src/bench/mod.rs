@@ -1,0 +1,55 @@
+//! `linkstead bench`: measured in processes of their own, beside a baseline in the same run, as ratios.
+
+mod echo;
+mod forward;
+mod haproxy;
+mod load;
+mod parts;
+mod process;
+mod report;
+
+use base::{ModuleId, ProtocolId, TypeId, hash};
+use clap::{Args, Subcommand};
+
+/// The echo's request: handler `echo` of module `Echo`.
+const ECHO: TypeId = TypeId::new(ModuleId(900), ProtocolId(hash::hash32("Echo.echo")));
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+pub enum Bench {
+    /// Client, linkd, provider echo, linkd, client.
+    Forward(Options),
+}
+
+/// How to measure.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Measured seconds per workload and subject, in 3 interleaved rounds.
+    #[arg(long, default_value_t = 2.0)]
+    pub seconds: f64,
+    /// Only this workload; may be given more than once.
+    #[arg(long)]
+    pub workload: Vec<String>,
+    /// Measure a baseline beside us.
+    #[arg(long)]
+    pub baseline: Option<Baseline>,
+    /// One JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Baseline {
+    /// Debian's haproxy in TCP mode before the same echo.
+    Haproxy,
+}
+
+/// Runs a bench.
+pub async fn run(bench: Bench) -> anyhow::Result<()> {
+    match bench {
+        Bench::Forward(options) => forward::run(&options).await,
+    }
+}
+
+/// A process of a bench. Hidden: benches start these themselves.
+pub use parts::{Part, run as run_part};

@@ -1,0 +1,76 @@
+//! `linkstead bot run`: the tavern's regulars against a cluster that runs already.
+
+use clap::{Args, Subcommand};
+use client::bots::{self, Plan, Summary};
+
+use crate::Failed;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Play until the time is up and print one summary.
+    Run(Options),
+}
+
+/// How many, how long, where.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Addresses of linkds, separated by commas.
+    #[arg(long, default_value = "127.0.0.1:7710,127.0.0.1:7810")]
+    pub addrs: String,
+    #[arg(long, default_value_t = 100)]
+    pub bots: u32,
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// The same seed makes each bot draw the same numbers.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// One JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub async fn run(command: Command) -> Result<(), Failed> {
+    let Command::Run(options) = command;
+    let summary = play(&options).await;
+    report(&summary, options.json)
+}
+
+/// Lets the bots play to the end.
+pub async fn play(options: &Options) -> Summary {
+    let plan = Plan {
+        bots: options.bots,
+        seconds: options.seconds,
+        seed: options.seed,
+        ..Plan::new(&options.addrs)
+    };
+    bots::run(tavern::bots(), plan.ramped_within_a_fifth()).await
+}
+
+/// Prints the summary; an error when any bot saw something wrong.
+pub fn report(summary: &Summary, json: bool) -> Result<(), Failed> {
+    if json {
+        println!("{}", serde_json::to_string(summary).map_err(|error| Failed::Running(error.into()))?);
+    } else {
+        println!(
+            "{} bots, {} logins, {} requests, {} pushes, {} errors, p50 {} us, p99 {} us",
+            summary.bots,
+            summary.logins,
+            summary.requests,
+            summary.pushes,
+            summary.errors,
+            summary.p50_us,
+            summary.p99_us
+        );
+    }
+    if summary.passed() {
+        return Ok(());
+    }
+    for failure in &summary.failures {
+        eprintln!("  {failure}");
+    }
+    Err(Failed::Running(anyhow::anyhow!(
+        "{} errors, {} failed assertions",
+        summary.errors,
+        summary.failed_assertions
+    )))
+}

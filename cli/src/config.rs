@@ -1,0 +1,81 @@
+//! The whole configuration, and how a command line names its sources.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use node::config::{self, Loaded, NodeConfig, Problem, Sources};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use service_manager::ServiceManagerConfig;
+
+use crate::Failed;
+
+/// Every section that a file may have.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Config {
+    pub node: NodeConfig,
+    pub service_manager: ServiceManagerConfig,
+    pub linkd: linkd::Config,
+    pub provider: linkstead::Config,
+}
+
+/// Where a command takes its configuration from.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Given {
+    /// A TOML file; may be given more than once, later ones win.
+    #[arg(long)]
+    pub config: Vec<PathBuf>,
+    /// The profile to lay over the files; `dev` is built in.
+    #[arg(long)]
+    pub profile: Option<String>,
+    /// One setting, such as `linkd.listen=127.0.0.1:7810`; may be given more than once.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+impl Given {
+    fn sources(&self) -> Sources {
+        let presets = [config::PRESETS, service_manager::PRESETS, linkstead::PRESETS].concat();
+        Sources {
+            files: self.config.clone(),
+            profile: self.profile.clone(),
+            // What isn't UTF-8 can't be a setting of ours.
+            env: std::env::vars_os()
+                .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
+                .collect(),
+            set: self.set.clone(),
+            presets,
+            tolerated: Vec::new(),
+        }
+    }
+
+    /// Reads and judges everything; all mistakes come out together.
+    pub fn load(&self) -> Result<Loaded<Config>, Failed> {
+        let lines = |problems: Vec<Problem>| {
+            let lines: Vec<_> = problems.iter().map(Problem::to_string).collect();
+            Failed::Usage(lines.join("\n"))
+        };
+        let loaded = config::load::<Config>(&self.sources()).map_err(lines)?;
+        let mut problems = Vec::new();
+        let all = &loaded.config;
+        if let Err(bad) = all.service_manager.check() {
+            problems
+                .extend(bad.iter().map(|b| loaded.problem(&format!("service_manager.{}", b.key), &b.why)));
+        }
+        if let Err(bad) = all.linkd.check() {
+            problems.push(loaded.problem(&format!("linkd.{}", bad.key), &bad.why));
+        }
+        if let Err(bad) = all.node.budgets().check() {
+            problems.push(loaded.problem("node.grace", bad.to_string()));
+        }
+        if problems.is_empty() { Ok(loaded) } else { Err(lines(problems)) }
+    }
+
+    pub fn print(&self) -> Result<(), Failed> {
+        let loaded = self.load()?;
+        let text = config::print_config(&loaded.config).map_err(|error| Failed::Running(error.into()))?;
+        print!("{text}");
+        Ok(())
+    }
+}

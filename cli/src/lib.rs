@@ -1,0 +1,151 @@
+//! The commands of the `linkstead` binary. Each role is a command, and so is everything an operator asks.
+//!
+//! Exit codes: 0 it worked; 1 it failed while running; 2 the command line or the configuration is wrong, nothing was
+//! started; 3 a node could not be reached or refused.
+
+mod bench;
+mod bot;
+pub mod config;
+mod operate;
+mod role;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use bench::{Bench, Part};
+use config::Given;
+
+/// The command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "linkstead",
+    version,
+    about = "A distributed game server framework: gateways, providers, directory."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start a whole cluster with the example game in this process.
+    Up(up::Options),
+    /// Run the directory.
+    ServiceManager(Given),
+    /// Run a gateway.
+    Linkd(Given),
+    /// Read the configuration and say what is wrong with it.
+    CheckConfig(Given),
+    /// Print the configuration in effect, secrets masked.
+    PrintConfig(Given),
+    /// Ask every node of the cluster how it is.
+    Status(operate::Ask),
+    /// Show which nodes there are and what they offer.
+    Topology(operate::Ask),
+    /// End the sessions of an account, wherever they are.
+    Kick(operate::Kick),
+    /// Measure, beside a baseline.
+    #[command(subcommand)]
+    Bench(Bench),
+    /// Play with many scripted players.
+    #[command(subcommand)]
+    Bot(bot::Command),
+    /// Print the version.
+    Version {
+        #[arg(long)]
+        json: bool,
+    },
+    /// One process of a bench.
+    #[command(subcommand, hide = true)]
+    BenchPart(Part),
+}
+
+/// Why a command failed, as far as the exit code tells.
+#[derive(Debug, thiserror::Error)]
+pub enum Failed {
+    /// Exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// Exit code 3.
+    #[error("{0}")]
+    Unreachable(String),
+    /// Exit code 1.
+    #[error("{0:#}")]
+    Running(#[from] anyhow::Error),
+}
+
+impl Failed {
+    fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Failed::Running(_) => 1,
+            Failed::Usage(_) => 2,
+            Failed::Unreachable(_) => 3,
+        })
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Clap prints help and version to standard output and mistakes to standard error.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+        }
+    };
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failed) => {
+            eprintln!("{failed}");
+            failed.exit_code()
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Failed> {
+    match command {
+        Command::CheckConfig(given) => given.load().map(|_| println!("the configuration is good")),
+        Command::PrintConfig(given) => given.print(),
+        Command::Version { json } => {
+            version(json);
+            Ok(())
+        }
+        Command::BenchPart(part) => bench::run_part(part).map_err(Failed::from),
+        other => runtime()?.block_on(run_async(other)),
+    }
+}
+
+async fn run_async(command: Command) -> Result<(), Failed> {
+    match command {
+        Command::Up(options) => up::run(options).await,
+        Command::ServiceManager(given) => role::service_manager(&given).await,
+        Command::Linkd(given) => role::linkd(&given).await,
+        Command::Status(ask) => operate::status(&ask).await,
+        Command::Topology(ask) => operate::topology(&ask).await,
+        Command::Kick(kick) => operate::kick(&kick).await,
+        Command::Bench(bench) => bench::run(bench).await.map_err(Failed::from),
+        Command::Bot(command) => bot::run(command).await,
+        Command::CheckConfig(_)
+        | Command::PrintConfig(_)
+        | Command::Version { .. }
+        | Command::BenchPart(_) => Ok(()),
+    }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failed> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.map_err(|error| Failed::Running(error.into()))
+}
+
+fn version(json: bool) {
+    let build = node::telemetry::BUILD;
+    if json {
+        println!("{}", serde_json::json!({ "version": build.version, "profile": build.profile }));
+    } else {
+        println!("linkstead {} ({})", build.version, build.profile);
+    }
+}

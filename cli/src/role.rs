@@ -1,0 +1,109 @@
+//! One role as a process of its own: configuration, logs, signals, the ops port, the service, and an orderly end.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use base::NodeId;
+use net::Tcp;
+use node::config::NodeConfig;
+use node::ops::{self, Ops, Readiness};
+use node::{Clock, Directory, Join, Shutdown, signal, telemetry};
+use tokio_util::sync::CancellationToken;
+
+use crate::Failed;
+use crate::config::Given;
+
+/// The ops port of a linkd that names none.
+const LINKD_OPS_PORT: u16 = 7702;
+
+/// Runs the directory until it is told to stop.
+pub async fn service_manager(given: &Given) -> Result<(), Failed> {
+    let config = given.load()?.config;
+    begin(&config.node)?;
+    let listen = |addr| Tcp::listen(addr).map_err(|error| Failed::Usage(error.to_string()));
+    let listener = listen(config.service_manager.listen)?;
+    let ops = listen(config.node.ops_or(service_manager::config::OPS_PORT))?;
+    let metrics = telemetry::metrics().context("metrics")?;
+    let parts =
+        service_manager::server::Parts::new(&config.node, Some(ops), Some(metrics)).context("starting")?;
+    signal::take_over(parts.shutdown.clone()).context("signals")?;
+    println!("service-manager ready on {}", config.service_manager.listen);
+    let cancel = CancellationToken::new();
+    service_manager::run(&config.service_manager, listener, parts, cancel)
+        .await
+        .context("the directory failed")?;
+    Ok(())
+}
+
+/// Runs a gateway until it is told to stop.
+pub async fn linkd(given: &Given) -> Result<(), Failed> {
+    let config = given.load()?.config;
+    begin(&config.node)?;
+    let node = node_id(&config.node, "linkd-1")?;
+    let (clock, readiness) = (Clock::start(), Readiness::new(&["epoch"]));
+    let shutdown = Shutdown::new(config.node.budgets(), clock).context("node.grace")?;
+    signal::take_over(shutdown.clone()).context("signals")?;
+    let ops_listener =
+        Tcp::listen(config.node.ops_or(LINKD_OPS_PORT)).map_err(|e| Failed::Usage(e.to_string()))?;
+    let ops_address = ops_listener.local_addr().context("the ops port")?.to_string();
+    let cancel = CancellationToken::new();
+    let directory = join(&config.node, &node, "linkd", ops_address, cancel.clone());
+
+    let env = linkd::Env { cluster: config.node.cluster.clone(), node, directory: directory.clone() };
+    let started = tokio::select! {
+        started = linkd::start(&config.linkd, env) => started,
+        () = shutdown.stopping().cancelled_owned() => return Ok(()),
+    };
+    let linkd = Arc::new(started.context("starting")?);
+    readiness.met("epoch");
+    let operator =
+        linkd::Operator { linkd: linkd.clone(), directory: directory.clone(), shutdown: shutdown.clone() };
+    let ops = Ops {
+        shutdown: shutdown.clone(),
+        readiness,
+        metrics: Some(telemetry::metrics().context("metrics")?),
+    };
+    let serving = tokio::spawn(ops::serve(ops_listener, ops, Arc::new(operator), cancel.clone()));
+    println!("linkd ready, clients on {}, providers on {}", linkd.client_addr, linkd.provider_addr);
+    let close = || async { linkd.close_port() };
+    let save = || async { Ok(()) };
+    if let Err(error) = shutdown.run(close, save).await {
+        tracing::warn!(%error, "the stop was not clean");
+    }
+    linkd.stop().await;
+    directory.leave().await;
+    cancel.cancel();
+    // The ops port ends last, so that the stop can be watched.
+    let _ = serving.await;
+    Ok(())
+}
+
+/// Logs as configured.
+fn begin(node: &NodeConfig) -> Result<(), Failed> {
+    telemetry::logs(&node.log).map_err(|error| Failed::Usage(error.to_string()))
+}
+
+fn node_id(node: &NodeConfig, default: &str) -> Result<NodeId, Failed> {
+    let id = if node.id.is_empty() { default } else { &node.id };
+    NodeId::new(id).map_err(|error| Failed::Usage(format!("node.id: {error}")))
+}
+
+/// Joins the directory as configured.
+pub fn join(
+    config: &NodeConfig,
+    node: &NodeId,
+    role: &str,
+    ops: String,
+    cancel: CancellationToken,
+) -> Directory {
+    let join = Join {
+        cluster: config.cluster.clone(),
+        node: node.clone(),
+        role: role.into(),
+        host: config.host.clone(),
+        directory: config.directory.clone(),
+        ops_address: ops,
+        reconnect: config.backoff(node),
+    };
+    node::directory::join(join, cancel)
+}

@@ -1,0 +1,253 @@
+//! The parts of `up`, each the same code that runs as a process of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use base::NodeId;
+use linkstead::{Env, Linkds, Running};
+use net::Tcp;
+use node::admin::{Operate, topology_json};
+use node::config::{NodeConfig, Reconnect, Time};
+use node::lifecycle::Budgets;
+use node::ops::{self, Ops, Readiness};
+use node::{Clock, Directory, Shutdown, telemetry};
+use serde_json::Value;
+use service_manager::ServiceManagerConfig;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::ports::Ports;
+use super::{Options, READY, Say};
+use crate::Failed;
+use crate::role;
+
+/// How long a provider's requests in flight may take to end.
+const DRAIN: Budgets = Budgets {
+    propagation: base::Span::ZERO,
+    close: base::Span::secs(1),
+    drain: base::Span::secs(5),
+    save: base::Span::secs(1),
+    grace: base::Span::secs(10),
+};
+
+/// Everything that runs.
+pub struct Cluster {
+    config: NodeConfig,
+    ports: Ports,
+    directory: Part,
+    directory_over: JoinHandle<Result<(), service_manager::ServeError>>,
+    linkds: Vec<(Part, Arc<linkd::Linkd>)>,
+    providers: Vec<(Part, Running)>,
+}
+
+/// A node of the cluster as such.
+struct Part {
+    node: NodeId,
+    /// `None`: the directory itself.
+    directory: Option<Directory>,
+    ops_addr: SocketAddr,
+    /// Ends what serves its ops port and its membership.
+    cancel: CancellationToken,
+}
+
+impl Cluster {
+    /// Service manager, then linkds, then providers; each is ready before the next begins.
+    pub async fn start(options: &Options, ports: Ports, say: Say) -> Result<Self, Failed> {
+        let fast = Reconnect { first: Time::millis(10), max: Time::millis(200) };
+        let mut config = NodeConfig { reconnect: fast, ..NodeConfig::default() };
+        let (directory, directory_over) = start_directory(&mut config, ports, say)?;
+        let (linkds, providers) = (Vec::new(), Vec::new());
+        let mut cluster = Self { config, ports, directory, directory_over, linkds, providers };
+        for instance in 0..options.linkds {
+            cluster.start_linkd(instance, say).await?;
+        }
+        for instance in 0..options.providers {
+            cluster.start_provider(instance, say).await?;
+        }
+        Ok(cluster)
+    }
+
+    /// A node that has joined, and the listener of its ops port.
+    fn part(
+        &self,
+        name: &str,
+        tier: &str,
+        ops: SocketAddr,
+    ) -> Result<(Part, tokio::net::TcpListener), Failed> {
+        let node = NodeId::new(name).map_err(|error| Failed::Running(error.into()))?;
+        let (listener, ops_addr) = listen(ops)?;
+        let cancel = CancellationToken::new();
+        let directory = role::join(&self.config, &node, tier, ops_addr.to_string(), cancel.clone());
+        Ok((Part { node, directory: Some(directory), ops_addr, cancel }, listener))
+    }
+
+    async fn start_linkd(&mut self, instance: u16, say: Say) -> Result<(), Failed> {
+        let name = format!("linkd-{}", instance + 1);
+        let (part, listener) = self.part(&name, "linkd", self.ports.linkd_ops(instance))?;
+        let config = linkd::Config {
+            listen: self.ports.linkd_clients(instance),
+            provider_listen: self.ports.linkd_providers(instance),
+            per_address_max: linkd::Config::default().connections_max,
+            ..linkd::Config::default()
+        };
+        let directory = part.directory()?;
+        let env = linkd::Env {
+            cluster: self.config.cluster.clone(),
+            node: part.node.clone(),
+            directory: directory.clone(),
+        };
+        let started = within(&name, linkd::start(&config, env)).await?;
+        let linkd = Arc::new(started.map_err(|error| Failed::Usage(error.to_string()))?);
+        let shutdown = Shutdown::new(Budgets::NONE, Clock::start()).context("budgets")?;
+        let operator = linkd::Operator { linkd: linkd.clone(), directory, shutdown: shutdown.clone() };
+        part.serve_ops(listener, shutdown, operator)?;
+        say.line(&format!(
+            "{name:<17} ready   clients {}  providers {}  ops {}",
+            linkd.client_addr, linkd.provider_addr, part.ops_addr
+        ));
+        self.linkds.push((part, linkd));
+        Ok(())
+    }
+
+    async fn start_provider(&mut self, instance: u16, say: Say) -> Result<(), Failed> {
+        let name = format!("game-{}", instance + 1);
+        let (part, listener) = self.part(&name, "provider", self.ports.provider_ops(instance))?;
+        let directory = part.directory()?;
+        let mut env = Env::new(&self.config.cluster, part.node.clone(), Linkds::Directory(directory.clone()));
+        env.budgets = DRAIN;
+        let config = linkstead::Config {
+            server_id: u32::from(instance) + 1,
+            // On one machine nobody needs to be spared a rush of logins, and an account always finds its own provider.
+            max_online_new: u32::MAX,
+            ..linkstead::Config::default()
+        };
+        let starting = tavern::provider().start(config, env, part.cancel.clone());
+        let running = within(&name, starting).await?.context("starting a provider")?;
+        within(&name, running.ready()).await?;
+        let shutdown = running.shutdown().clone();
+        let operator = Provider { status: running.reader(), directory };
+        part.serve_ops(listener, shutdown, operator)?;
+        say.line(&format!("{name:<17} ready   modules of the tavern  ops {}", part.ops_addr));
+        self.providers.push((part, running));
+        Ok(())
+    }
+
+    pub fn client_addrs(&self) -> Vec<String> {
+        self.linkds.iter().map(|(_, linkd)| linkd.client_addr.to_string()).collect()
+    }
+
+    pub fn ops_addr(&self) -> SocketAddr {
+        self.directory.ops_addr
+    }
+
+    /// Nobody new comes in; who is inside stays until the providers have ended.
+    pub fn close_ports(&self) {
+        for (_, linkd) in &self.linkds {
+            linkd.close_port();
+        }
+    }
+
+    /// The reverse of the start: client ports, providers, linkds, and the directory last.
+    pub async fn stop(&self, say: Say) {
+        self.close_ports();
+        for (part, running) in &self.providers {
+            if let Err(error) = running.stop().await {
+                say.line(&format!("{:<17} stopped {error}", part.node));
+            }
+            part.leave().await;
+            say.line(&format!("{:<17} stopped", part.node));
+        }
+        for (part, linkd) in &self.linkds {
+            linkd.stop().await;
+            part.leave().await;
+            say.line(&format!("{:<17} stopped", part.node));
+        }
+        self.directory.cancel.cancel();
+        while !self.directory_over.is_finished() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        say.line(&format!("{:<17} stopped", self.directory.node));
+    }
+}
+
+impl Part {
+    fn directory(&self) -> Result<Directory, Failed> {
+        self.directory.clone().context("the directory is no member of itself").map_err(Failed::from)
+    }
+
+    fn serve_ops<O: Operate>(
+        &self,
+        listener: tokio::net::TcpListener,
+        shutdown: Shutdown,
+        operator: O,
+    ) -> Result<(), Failed> {
+        let metrics = Some(telemetry::metrics().context("metrics")?);
+        let ops = Ops { shutdown, readiness: Readiness::new(&[]), metrics };
+        // It ends with the part's token; an error of its listener shows as an ops port that is gone.
+        tokio::spawn(ops::serve(listener, ops, Arc::new(operator), self.cancel.clone()));
+        Ok(())
+    }
+
+    async fn leave(&self) {
+        if let Some(directory) = &self.directory {
+            directory.leave().await;
+        }
+        self.cancel.cancel();
+    }
+}
+
+fn listen(addr: SocketAddr) -> Result<(tokio::net::TcpListener, SocketAddr), Failed> {
+    let listener =
+        Tcp::listen(addr).map_err(|error| Failed::Usage(format!("{error}; is another cluster up?")))?;
+    let addr = listener.local_addr().context("a listener's own address")?;
+    Ok((listener, addr))
+}
+
+async fn within<T>(name: &str, starting: impl Future<Output = T>) -> Result<T, Failed> {
+    let late = || Failed::Running(anyhow::anyhow!("{name} was not ready within {} s", READY.as_secs()));
+    tokio::time::timeout(READY, starting).await.map_err(|_| late())
+}
+
+type Serving = JoinHandle<Result<(), service_manager::ServeError>>;
+
+fn start_directory(config: &mut NodeConfig, ports: Ports, say: Say) -> Result<(Part, Serving), Failed> {
+    let (listener, addr) = listen(ports.directory())?;
+    let (ops_listener, ops_addr) = listen(ports.directory_ops())?;
+    config.directory = vec![addr.to_string()];
+    config.stop.propagation = Time::millis(0);
+    let metrics = telemetry::metrics().context("metrics")?;
+    let parts = service_manager::server::Parts::new(config, Some(ops_listener), Some(metrics));
+    let parts = parts.context("the directory")?;
+    let (node, cancel) = (parts.node.clone(), CancellationToken::new());
+    let stop = cancel.clone();
+    let settings = ServiceManagerConfig {
+        heartbeat: Time::secs(1),
+        ttl: Time::secs(3),
+        warming: Some(Time::millis(0)),
+        ..ServiceManagerConfig::default()
+    };
+    let over = tokio::spawn(async move { service_manager::run(&settings, listener, parts, stop).await });
+    say.line(&format!("{node:<17} ready   {addr}  ops {ops_addr}"));
+    Ok((Part { node, directory: None, ops_addr, cancel }, over))
+}
+
+/// A provider as its ops port shows it.
+struct Provider {
+    status: linkstead::Status,
+    directory: Directory,
+}
+
+impl Operate for Provider {
+    fn status(&self) -> Value {
+        self.status.status()
+    }
+
+    async fn topology(&self) -> Value {
+        topology_json(&self.directory.nodes().await)
+    }
+
+    fn stop(&self, now: bool) -> bool {
+        self.status.stop(now)
+    }
+}

@@ -1,0 +1,143 @@
+//! `linkstead up`: a whole cluster in this process, started in the documented order and stopped in its reverse.
+
+mod cluster;
+mod ports;
+
+use std::time::Duration;
+
+use anyhow::Context;
+use base::Span;
+use client::bots::Summary;
+use node::config::{Log, LogFormat};
+use node::lifecycle::Budgets;
+use node::{Clock, Shutdown, signal, telemetry};
+
+use crate::{Failed, bot};
+use cluster::Cluster;
+use ports::Ports;
+
+/// How large, and whether bots play.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Gateways.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub linkds: u16,
+    /// Providers of the example game.
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
+    pub providers: u16,
+    /// Bots that play; the cluster stops when they have ended.
+    #[arg(long)]
+    pub bots: Option<u32>,
+    /// How long the bots play.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// The same seed makes each bot draw the same numbers.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Only the bots' summary on standard output, as one JSON object.
+    #[arg(long)]
+    pub json: bool,
+    /// The first of the ports: gateways on +10 and +12, the directory on +20, ops from +0. 0 takes free ones.
+    #[arg(long, default_value_t = 7700)]
+    pub base_port: u16,
+    /// What is logged to standard error. That the directory keeps nothing is no news here.
+    #[arg(long, default_value = "warn,service_manager=error")]
+    pub log: String,
+}
+
+/// How long a stop may take in all; a second signal ends it at once.
+const STOP: Budgets = Budgets {
+    propagation: Span::ZERO,
+    close: Span::secs(1),
+    drain: Span::secs(20),
+    save: Span::secs(1),
+    grace: Span::secs(30),
+};
+
+/// Tells the person at the terminal; silent when standard output is for a program.
+#[derive(Clone, Copy)]
+struct Say {
+    quiet: bool,
+}
+
+impl Say {
+    fn line(self, text: &str) {
+        if !self.quiet {
+            println!("{text}");
+        }
+    }
+}
+
+/// Runs until the bots have ended or a signal comes.
+pub async fn run(options: Options) -> Result<(), Failed> {
+    let log = Log { level: options.log.clone(), format: LogFormat::Text };
+    telemetry::logs(&log).map_err(|error| Failed::Usage(error.to_string()))?;
+    let shutdown = Shutdown::new(STOP, Clock::start()).context("the stop's budgets")?;
+    signal::take_over(shutdown.clone()).context("signals")?;
+    let say = Say { quiet: options.json };
+    let ports = Ports::new(options.base_port);
+    let started = tokio::select! {
+        started = Cluster::start(&options, ports, say) => started,
+        () = shutdown.stopping().cancelled_owned() => return Ok(()),
+    };
+    let cluster = started?;
+    greet(&cluster, say);
+
+    // The cluster is one request in flight of its own lifecycle: the drain waits for it, a second signal doesn't.
+    let pass = shutdown.enter().context("stopped before it ran")?;
+    let live = async {
+        let summary = tokio::select! {
+            summary = play(&options, &cluster) => Some(summary),
+            () = shutdown.stopping().cancelled_owned() => None,
+        };
+        shutdown.stop();
+        shutdown.stopping().cancelled_owned().await;
+        cluster.stop(say).await;
+        drop(pass);
+        summary
+    };
+    let stopped = shutdown.run(|| async { cluster.close_ports() }, || async { Ok(()) });
+    let (summary, stopped) = end(live, stopped).await;
+    if let Err(error) = stopped {
+        say.line(&format!("stopped without waiting: {error}"));
+    } else {
+        say.line("stopped");
+    }
+    match summary.flatten() {
+        Some(summary) => bot::report(&summary, options.json),
+        None => Ok(()),
+    }
+}
+
+/// Runs both to their ends; when the lifecycle is over first, the cluster is not waited for.
+async fn end<A, B>(live: impl Future<Output = A>, stopped: impl Future<Output = B>) -> (Option<A>, B) {
+    tokio::pin!(live, stopped);
+    tokio::select! {
+        result = &mut live => {
+            let stopped = stopped.await;
+            (Some(result), stopped)
+        }
+        stopped = &mut stopped => (None, stopped),
+    }
+}
+
+/// Lets the bots play; without bots, for ever.
+async fn play(options: &Options, cluster: &Cluster) -> Summary {
+    let Some(bots) = options.bots else { return std::future::pending().await };
+    let (seconds, seed, json) = (options.seconds, options.seed, options.json);
+    bot::play(&bot::Options { addrs: cluster.client_addrs().join(","), bots, seconds, seed, json }).await
+}
+
+fn greet(cluster: &Cluster, say: Say) {
+    let addrs = cluster.client_addrs();
+    say.line("");
+    say.line(&format!("the cluster is up; clients connect to {}", addrs.join(" or ")));
+    if let Some(addr) = addrs.first() {
+        say.line(&format!("  play:   cargo run --release -p tavern -- chat NAME --addr {addr}"));
+    }
+    say.line(&format!("  look:   linkstead status --ops {}", cluster.ops_addr()));
+    say.line("  stop:   Ctrl-C; once more skips the waits");
+}
+
+/// Longer than any part takes to come up on a busy machine.
+const READY: Duration = Duration::from_secs(30);

@@ -1,0 +1,71 @@
+//! Each role as a process of its own, in whatever order, with kills in between.
+
+use crate::process::{Process, addr_after};
+
+fn directory(port: &str) -> Process {
+    let set = format!("service_manager.listen={port}");
+    let mut process = Process::start(&[
+        "service-manager",
+        "--profile",
+        "dev",
+        "--set",
+        &set,
+        "--set",
+        "node.ops=127.0.0.1:0",
+    ]);
+    process.wait_for("service-manager ready");
+    process
+}
+
+fn linkd_args(directory: &str) -> Vec<String> {
+    let mut args = vec!["linkd".into(), "--profile".into(), "dev".into()];
+    for set in ["linkd.listen=127.0.0.1:0", "linkd.provider_listen=127.0.0.1:0", "node.ops=127.0.0.1:0"] {
+        args.extend(["--set".into(), set.to_string()]);
+    }
+    args.extend(["--set".into(), format!("node.directory=[\"{directory}\"]")]);
+    args
+}
+
+fn linkd(directory: &str) -> Process {
+    let args = linkd_args(directory);
+    Process::start(&args.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn free_addr() -> String {
+    let listener = net::Tcp::listen(([127, 0, 0, 1], 0).into()).unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+/// A linkd that starts before the directory waits for it; a second signal ends even a slow stop.
+///
+/// Holds: Z-66, Z-01, G-09, H-13.
+#[tokio::test]
+async fn a_linkd_waits_for_the_directory_and_stops_on_a_signal() {
+    let addr = free_addr();
+    let mut linkd = linkd(&addr);
+    let mut directory = directory(&addr);
+    linkd.wait_for("linkd ready");
+    linkd.signal("TERM");
+    assert!(linkd.end().success(), "{:#?}", linkd.seen);
+    directory.signal("TERM");
+    assert!(directory.end().success(), "{:#?}", directory.seen);
+}
+
+/// The second linkd with the same name is refused while the first one lives, and admitted at once when it was killed.
+///
+/// Holds: H-10, BI-112.
+#[tokio::test]
+async fn a_node_name_has_one_living_process() {
+    let addr = free_addr();
+    let _directory = directory(&addr);
+    let mut first = linkd(&addr);
+    let line = first.wait_for("linkd ready");
+    assert!(addr_after(&line, "clients on ").starts_with("127.0.0.1:"));
+    let mut second = linkd(&addr);
+    let status = second.end();
+    assert_eq!(status.code(), Some(1), "{:#?}", second.seen);
+    first.signal("KILL");
+    assert!(!first.end().success());
+    let mut third = linkd(&addr);
+    third.wait_for("linkd ready");
+}

@@ -1,0 +1,73 @@
+//! `linkstead up` as a newcomer uses it.
+
+use serde_json::Value;
+
+use crate::process::{Process, addr_after, output};
+
+const FREE: [&str; 3] = ["up", "--base-port", "0"];
+
+/// The tiers come up in the documented order and stop in its reverse.
+///
+/// Holds: Z-66, G-08, G-10.
+#[test]
+fn it_starts_in_order_and_stops_in_order_on_one_signal() {
+    for signal in ["INT", "TERM"] {
+        let mut up = Process::start(&FREE);
+        up.wait_for("the cluster is up");
+        up.signal(signal);
+        let status = up.end();
+        assert!(status.success(), "{signal}: {status}, {:#?}", up.seen);
+        let order: Vec<_> = up
+            .seen
+            .iter()
+            .filter(|line| line.contains(" ready ") || line.ends_with(" stopped"))
+            .filter_map(|line| line.split_whitespace().next())
+            .collect();
+        let ups = ["service-manager-1", "linkd-1", "linkd-2", "game-1", "game-2"];
+        let downs = ["game-1", "game-2", "linkd-1", "linkd-2", "service-manager-1"];
+        assert_eq!(order, [ups, downs].concat(), "{:#?}", up.seen);
+    }
+}
+
+#[test]
+fn status_topology_and_kick_find_every_node() {
+    let mut up = Process::start(&FREE);
+    let line = up.wait_for("service-manager-1");
+    let ops = addr_after(&line, "ops ");
+    up.wait_for("the cluster is up");
+    let (code, out, err) = output(&["status", "--json", "--ops", &ops]);
+    assert_eq!(code, 0, "{err}");
+    let status: Value = serde_json::from_str(&out).unwrap();
+    for node in ["service-manager-1", "linkd-1", "linkd-2", "game-1", "game-2"] {
+        assert!(status.get(node).is_some_and(|s| s.get("error").is_none()), "{node}: {out}");
+    }
+    let (code, out, _) = output(&["topology", "--json", "--ops", &ops]);
+    let nodes: Vec<Value> = serde_json::from_str(&out).unwrap();
+    assert!(code == 0 && nodes.iter().filter(|n| n["role"] == "linkd").count() == 2, "{out}");
+    let (code, out, _) = output(&["kick", "nobody", "--json", "--ops", &ops]);
+    assert_eq!((code, out.trim()), (0, r#"{"kicked":0,"linkds":2}"#));
+    assert_eq!(output(&["status", "--ops", &ops]).0, 0);
+}
+
+#[test]
+fn bots_play_and_one_summary_comes_out() {
+    let (code, out, err) = output(&[&FREE[..], &["--bots", "20", "--seconds", "2", "--json"]].concat());
+    assert_eq!(code, 0, "{out}{err}");
+    let summary: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (&summary["bots"], &summary["errors"], &summary["failed_assertions"]),
+        (&20.into(), &0.into(), &0.into())
+    );
+    for figure in ["logins", "requests", "pushes", "p50_us", "p99_us"] {
+        assert!(summary[figure].as_u64().unwrap() > 0, "{figure}: {out}");
+    }
+}
+
+/// Holds: BI-110.
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let mut up = Process::start(&["up", "--base-port", "27700"]);
+    up.wait_for("the cluster is up");
+    let (code, _, err) = output(&["up", "--base-port", "27700"]);
+    assert!(code == 2 && err.contains("127.0.0.1:27720"), "{code}: {err}");
+}

@@ -1,0 +1,140 @@
+//! What everything in one provider shares.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base::{Epoch, Generation, Generations, NodeId, ServerId};
+use net::hello;
+use node::Clock;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use wire::link::message;
+
+use crate::config::Config;
+use crate::links::Conns;
+use crate::load::Report;
+use crate::meters::Meters;
+use crate::module::Descriptor;
+use crate::online::Online;
+use crate::overload::Gauge;
+
+/// Who this provider is.
+#[derive(Debug, Clone)]
+pub(crate) struct Identity {
+    pub cluster: String,
+    pub node: NodeId,
+    pub epoch: Epoch,
+    pub server_id: ServerId,
+}
+
+pub(crate) struct Hub {
+    pub identity: Identity,
+    pub config: Config,
+    pub clock: Clock,
+    pub meters: Meters,
+    pub gauge: Gauge,
+    pub online: Online,
+    pub conns: Conns,
+    /// Linkds choose this provider for nothing new.
+    pub disabled: AtomicBool,
+    /// Nothing new is begun.
+    pub draining: AtomicBool,
+    /// A connection has become idle while draining.
+    pub idle: Notify,
+    /// Connections say goodbye and end.
+    pub goodbye: CancellationToken,
+    /// What every linkd was told last.
+    pub report: watch::Sender<Report>,
+    /// Counts introductions and ends of connections.
+    pub changed: watch::Sender<u64>,
+    generations: Mutex<Generations>,
+    /// Where handlers go that don't end at once. Bounded by the requests in flight.
+    pool: Handle,
+    tasks: TaskTracker,
+}
+
+impl Hub {
+    pub fn new(identity: Identity, config: Config, pool: Handle) -> Arc<Self> {
+        Arc::new(Self {
+            identity,
+            gauge: Gauge::new(&config.overload),
+            config,
+            clock: Clock::start(),
+            meters: Meters::new(),
+            online: Online::default(),
+            conns: Conns::default(),
+            disabled: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
+            idle: Notify::new(),
+            goodbye: CancellationToken::new(),
+            report: watch::Sender::default(),
+            changed: watch::Sender::default(),
+            generations: Mutex::default(),
+            pool,
+            tasks: TaskTracker::new(),
+        })
+    }
+
+    pub fn pool(&self) -> &Handle {
+        &self.pool
+    }
+
+    /// Runs on the pool; a stop waits for it as long as its budget allows.
+    pub fn spawn<F>(&self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.tasks.spawn_on(future, &self.pool)
+    }
+
+    /// Waits until every task on the pool has ended.
+    pub async fn settled(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+
+    pub fn next_generation(&self) -> Generation {
+        self.generations.lock().begin()
+    }
+
+    /// How we introduce ourselves to worker `worker` of a linkd.
+    pub fn ours(&self, worker: u8) -> hello::Ours {
+        hello::Ours {
+            cluster: self.identity.cluster.clone(),
+            node: self.identity.node.clone(),
+            role: hello::Role::Provider,
+            epoch: self.identity.epoch,
+            worker: worker.into(),
+        }
+    }
+
+    pub fn announce(&self) -> message::Announce {
+        message::Announce {
+            server_id: self.identity.server_id.0,
+            app_version: self.config.version().0,
+            disabled: self.disabled.load(Ordering::Acquire),
+            region: self.config.region.clone(),
+            prefix: self.config.prefix.clone(),
+        }
+    }
+
+    /// A module with what the configuration changes about it.
+    pub fn describe(&self, module: &Descriptor) -> message::Module {
+        module.message(self.config.modules.get(module.name), self.config.in_flight_max)
+    }
+
+    /// A connection was introduced or has ended.
+    pub fn connections_changed(&self) {
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    pub fn in_flight(&self) -> usize {
+        self.conns.all().iter().map(|conn| conn.in_flight()).sum()
+    }
+}

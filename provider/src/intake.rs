@@ -1,0 +1,191 @@
+//! The hot path: a request is found, decoded where it was received, and run to its end in the reader, as long as the
+//! batch has not used up its time. What doesn't end at once goes to the pool.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use base::{Account, AppVersion, LinkSid, Mono, Role, Span};
+use net::link::{Closed, Handler};
+use prost::Message;
+use wire::code;
+use wire::link::{self, BadHead, Dispatch, LinkBroken, UserState, message};
+use wire::node::Frame;
+use wire::payload;
+
+use crate::answer::Answer;
+use crate::conn::{Conn, ConnAction, ConnEvent};
+use crate::cx::Cx;
+use crate::job::{self, Job};
+use crate::meters::Drop;
+use crate::session::{Opened, Session};
+use crate::sessions::{Action, Dropped, Event};
+
+/// A batch that has used this much runs nothing more itself: others wait behind it.
+const INLINE_BUDGET: Span = Span::micros(200);
+
+/// Receives the frames of one linkd connection.
+pub(crate) struct Intake {
+    conn: Arc<Conn>,
+    /// When the batch began; `None` between batches.
+    batch: Option<Mono>,
+    /// Read after each request, which is often enough.
+    now: Mono,
+    /// Counted here and added up at the batch's end.
+    requests: u64,
+    inline: u64,
+    actions: Vec<ConnAction>,
+}
+
+impl Handler for Intake {
+    fn frame(&mut self, frame: Frame<'_>) -> Result<(), Closed> {
+        if self.batch.is_none() {
+            self.now = self.conn.hub.clock.now();
+            self.batch = Some(self.now);
+            self.conn.batch_begin();
+        }
+        match frame.meta.kind {
+            link::DISPATCH => self.dispatch(frame),
+            link::OPENED => self.opened(frame.body),
+            link::USER_STATE => self.user_state(frame.head),
+            link::LINK_BROKEN => self.broken(frame.head),
+            kind => Err(refused(format!("kind {} does not belong on a provider's connection", kind.0))),
+        }
+    }
+
+    fn batch_end(&mut self) {
+        let Some(began) = self.batch.take() else { return };
+        // Counted before it is sent: whoever has an answer finds it counted.
+        let meters = &self.conn.hub.meters;
+        meters.requests.add(std::mem::take(&mut self.requests));
+        meters.inline.add(std::mem::take(&mut self.inline));
+        self.conn.batch_end();
+        // What ran here kept everything behind it waiting.
+        self.conn.hub.gauge.note(self.now.since(began));
+    }
+}
+
+impl Intake {
+    pub fn new(conn: Arc<Conn>) -> Self {
+        Self { conn, batch: None, now: Mono::ZERO, requests: 0, inline: 0, actions: Vec::new() }
+    }
+
+    fn dispatch(&mut self, frame: Frame<'_>) -> Result<(), Closed> {
+        let Dispatch { link_sid, type_id } = Dispatch::decode(frame.head).map_err(bad_head)?;
+        self.requests += 1;
+        let hub = &self.conn.hub;
+        let Ok((head, body)) = payload::decode(frame.body) else {
+            hub.meters.dropped(Drop::BadPayload);
+            return Ok(());
+        };
+        let Some(answer) = Answer::to(type_id, head) else {
+            hub.meters.dropped(Drop::Response);
+            return Ok(());
+        };
+        let session = match self.conn.session(link_sid) {
+            Ok(session) => session,
+            Err(why) => {
+                hub.meters.dropped(why.into());
+                return Ok(());
+            }
+        };
+        let Some(entry) = self.conn.table().get(type_id) else {
+            return self.refuse(&session, answer, &code::UNKNOWN_PROTOCOL, Drop::UnknownNotify);
+        };
+        if !hub.gauge.level().admits(entry.protocol.level) {
+            answer.refuse(&session, &code::BUSY);
+            return Ok(());
+        }
+        let Ok(work) = (entry.start)(Cx::new(session.clone()), answer, body) else {
+            return self.refuse(&session, answer, &code::DECODE_ERROR, Drop::BadNotify);
+        };
+        let parallel = entry.protocol.parallel;
+        self.step(Event::Dispatch { sid: link_sid, job: Job { work, session, answer }, parallel });
+        Ok(())
+    }
+
+    fn refuse(&self, session: &Session, answer: Answer, code: &wire::Code, drop: Drop) -> Result<(), Closed> {
+        if answer.request.is_none() {
+            self.conn.hub.meters.dropped(drop);
+        }
+        answer.refuse(session, code);
+        Ok(())
+    }
+
+    /// Steps the core and does what it wants; requests run here while there is time.
+    fn step(&mut self, event: ConnEvent) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.conn.step_into(self.now, event, &mut actions);
+        for action in actions.drain(..) {
+            match action {
+                Action::Run { sid, job, parallel, waited } => self.run(sid, job, parallel, waited),
+                other => self.conn.perform(other),
+            }
+        }
+        self.actions = actions;
+    }
+
+    fn run(&mut self, sid: LinkSid, mut job: Job, parallel: bool, waited: Span) {
+        let used = self.batch.map_or(Span::ZERO, |began| self.now.since(began));
+        if used >= INLINE_BUDGET {
+            return self.conn.hand_over(job, parallel, waited);
+        }
+        let polled = {
+            // Whatever the handler spawns or waits for belongs to the pool, where it would go on.
+            let _pool = self.conn.hub.pool().enter();
+            job::poll(&mut job.work, &mut Context::from_waker(Waker::noop()))
+        };
+        self.now = self.conn.hub.clock.now();
+        match polled {
+            // The pool polls it again, and that registers the waker which counts.
+            Poll::Pending => return self.conn.hand_over(job, parallel, waited),
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(text)) => self.conn.broke(&job.session, job.answer, &text),
+        }
+        self.inline += 1;
+        self.step(Event::Done { sid, parallel });
+    }
+
+    fn opened(&mut self, body: &[u8]) -> Result<(), Closed> {
+        let bad = |why: String| refused(format!("an Opened can't be read: {why}"));
+        let opened = message::Opened::decode(body).map_err(|error| bad(error.to_string()))?;
+        let account = Account::new(&opened.account).map_err(|error| bad(error.to_string()))?;
+        let sid = LinkSid(opened.link_sid);
+        if !matches!(self.conn.session(sid), Err(Dropped::NotOpen)) {
+            self.conn.hub.meters.dropped(Drop::Ignored);
+            return Ok(());
+        }
+        let opened = Opened {
+            sid,
+            account,
+            role: opened.role.map(Role),
+            client_addr: opened.client_addr,
+            app_version: AppVersion(opened.app_version),
+        };
+        let state = Session::open(self.conn.clone(), opened);
+        self.step(Event::Opened { sid, state });
+        Ok(())
+    }
+
+    fn user_state(&mut self, head: &[u8]) -> Result<(), Closed> {
+        let UserState { link_sid, role } = UserState::decode(head).map_err(bad_head)?;
+        match self.conn.session(link_sid) {
+            Ok(session) => session.role_changed(role),
+            Err(why) => self.conn.hub.meters.dropped(why.into()),
+        }
+        Ok(())
+    }
+
+    fn broken(&mut self, head: &[u8]) -> Result<(), Closed> {
+        let LinkBroken { link_sid, cause } = LinkBroken::decode(head).map_err(bad_head)?;
+        self.step(Event::Broken { sid: link_sid, cause });
+        Ok(())
+    }
+}
+
+fn bad_head(bad: BadHead) -> Closed {
+    refused(bad.to_string())
+}
+
+fn refused(text: String) -> Closed {
+    Closed::Refused { code: &code::BAD_MESSAGE, text }
+}

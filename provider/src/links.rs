@@ -1,0 +1,186 @@
+//! The gateways this provider is connected to, and how to reach a session through them from anywhere.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use base::{AppVersion, Epoch, Generation, LinkSid, NodeId};
+use parking_lot::Mutex;
+use wire::code;
+
+use crate::conn::Conn;
+use crate::error::{Error, Result};
+use crate::hub::Hub;
+use crate::kick;
+use crate::meters::Drop;
+use crate::module::Module;
+use crate::{Push, bind, send};
+
+/// One client session, for ever: a linkd's start never uses a link sid twice, and another start has another epoch. Keep
+/// it in memory as long as you like; sending to a session that is gone does nothing.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkRef {
+    /// The gateway that holds the connection.
+    pub linkd: NodeId,
+    /// Which start of it.
+    pub epoch: Epoch,
+    pub sid: LinkSid,
+}
+
+impl fmt::Display for LinkRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.linkd, self.epoch, self.sid)
+    }
+}
+
+/// Reaches sessions from outside a handler: timers, tasks, other threads. Cheap to clone; get it from
+/// [`Setup::links`](crate::Setup::links) or [`Cx::links`](crate::Cx::links).
+///
+/// ```no_run
+/// # #[derive(Clone, PartialEq, prost::Message)] struct Tick {}
+/// # impl linkstead::Push for Tick {
+/// #     const TYPE_ID: linkstead::private::TypeId = linkstead::private::type_id(1, 1);
+/// #     const NAME: &'static str = "Clock.Tick";
+/// # }
+/// # async fn example(links: linkstead::Links, guest: linkstead::LinkRef) -> linkstead::Result<()> {
+/// links.push_to(&guest, &Tick {})?;
+/// links.kick(&guest, 3, "closing time").await?;
+/// links.broadcast(&Tick {});
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Links(pub(crate) Arc<Hub>);
+
+impl Links {
+    /// Sends to one session. `Ok` means queued on its linkd's connection. Errors, with nothing sent: `UNAVAILABLE` (no
+    /// connection to that linkd), `UNKNOWN_SESSION` (that linkd has started anew), `BUSY` (it reads too slowly).
+    pub fn push_to<P: Push>(&self, link: &LinkRef, push: &P) -> Result<()> {
+        let meters = &self.0.meters;
+        let conn = self.0.conns.find(link).inspect_err(|_| meters.dropped(Drop::PushNoLink))?;
+        let head = wire::payload::Head::PROTOCOL;
+        send::to_one(&conn, link.sid, P::TYPE_ID, head, send::Body::Message(push))
+            .inspect_err(|_| meters.dropped(Drop::PushFull))?;
+        meters.pushes.add(1);
+        Ok(())
+    }
+
+    /// Sends to many sessions, encoding once. Answers for how many it was queued; the rest is counted under
+    /// `linkstead_provider_dropped_total`.
+    pub fn push_all<P: Push>(&self, links: &[LinkRef], push: &P) -> usize {
+        let frame = send::whole(P::TYPE_ID, push);
+        let mut queued = 0;
+        let (groups, lost) = self.0.conns.group(links);
+        for (conn, sids) in groups.values() {
+            let sent = send::to_many(conn, sids, &frame);
+            self.0.meters.dropped_many(Drop::PushFull, (sids.len() - sent) as u64);
+            queued += sent;
+        }
+        self.0.meters.dropped_many(Drop::PushNoLink, lost.len() as u64);
+        self.0.meters.pushes.add(queued as u64);
+        queued
+    }
+
+    /// Sends to every client of every connected linkd, whoever serves it. Answers for how many workers of linkds it was
+    /// queued; a linkd has at least one.
+    pub fn broadcast<P: Push>(&self, push: &P) -> usize {
+        let frame = send::whole(P::TYPE_ID, push);
+        let sent = |conn: &Arc<Conn>| match send::to_all(conn, AppVersion(0), &frame) {
+            Ok(()) => true,
+            Err(_) => {
+                self.0.meters.dropped(Drop::PushFull);
+                false
+            }
+        };
+        self.0.conns.announced().iter().filter(|conn| sent(conn)).count()
+    }
+
+    /// Ends a session: the client receives `code` and `text`, and nothing of the session runs here any more. Returns
+    /// when its linkd has confirmed it; repeats until then, also when this future is dropped. Fails with `UNAVAILABLE`
+    /// when the linkd stays away for as long as it may live unseen (15 s).
+    pub async fn kick(&self, link: &LinkRef, code: i32, text: &str) -> Result<()> {
+        kick::kick(&self.0, link, code, text).await
+    }
+
+    /// Binds dynamic module `M` to this provider for these sessions: their requests to it come here until unbound.
+    /// Answers the sessions for which nothing was done, each with a number of the code registry.
+    pub async fn bind<M: Module>(&self, links: &[LinkRef]) -> Result<Vec<(LinkRef, i32)>> {
+        bind::bind(&self.0, &M::DESCRIPTOR, links).await
+    }
+
+    /// Undoes [`bind`](Self::bind).
+    pub async fn unbind<M: Module>(&self, links: &[LinkRef]) -> Result<Vec<(LinkRef, i32)>> {
+        bind::unbind(&self.0, &M::DESCRIPTOR, links).await
+    }
+}
+
+/// Every connection, by linkd and worker. Read on each send, changed when one comes or goes.
+#[derive(Default)]
+pub(crate) struct Conns {
+    map: ArcSwap<Map>,
+    change: Mutex<()>,
+}
+
+type Map = BTreeMap<(NodeId, u8), Arc<Conn>>;
+/// Sessions by the connection that reaches them.
+pub(crate) type Groups = BTreeMap<Generation, (Arc<Conn>, Vec<LinkSid>)>;
+
+impl Conns {
+    /// The newest connection wins.
+    pub fn insert(&self, conn: Arc<Conn>) {
+        let _one = self.change.lock();
+        let mut map = Map::clone(&self.map.load());
+        map.insert(conn.key(), conn);
+        self.map.store(Arc::new(map));
+    }
+
+    /// Removes that connection, and not one that came after it.
+    pub fn remove(&self, key: &(NodeId, u8), generation: Generation) {
+        let _one = self.change.lock();
+        if self.map.load().get(key).is_some_and(|conn| conn.link.generation == generation) {
+            let mut map = Map::clone(&self.map.load());
+            map.remove(key);
+            self.map.store(Arc::new(map));
+        }
+    }
+
+    pub fn all(&self) -> Vec<Arc<Conn>> {
+        self.map.load().values().cloned().collect()
+    }
+
+    /// The connection of a session's linkd worker, if it is to the same start of it.
+    pub fn find(&self, link: &LinkRef) -> Result<Arc<Conn>> {
+        let map = self.map.load();
+        // A linkd cuts off whoever speaks before it has announced itself.
+        let conn = map.get(&(link.linkd.clone(), link.sid.worker())).filter(|conn| conn.is_announced());
+        let conn = conn.ok_or_else(|| {
+            Error::framework(&code::UNAVAILABLE, format!("no connection to {}", link.linkd))
+        })?;
+        if conn.link.peer.epoch != link.epoch && !base::planted::is("link_ref_ignores_epoch") {
+            let text = format!("{} has started anew, and its sessions are gone", link.linkd);
+            return Err(Error::framework(&code::UNKNOWN_SESSION, text));
+        }
+        Ok(conn.clone())
+    }
+
+    /// Sessions by connection, and those that no connection reaches.
+    pub fn group(&self, links: &[LinkRef]) -> (Groups, Vec<LinkRef>) {
+        let (mut groups, mut lost) = (Groups::new(), Vec::new());
+        for link in links {
+            match self.find(link) {
+                Ok(conn) => {
+                    let group = groups.entry(conn.link.generation).or_insert_with(|| (conn, Vec::new()));
+                    group.1.push(link.sid);
+                }
+                Err(_) => lost.push(link.clone()),
+            }
+        }
+        (groups, lost)
+    }
+
+    /// Those on which something may be said already.
+    pub fn announced(&self) -> Vec<Arc<Conn>> {
+        self.map.load().values().filter(|conn| conn.is_announced()).cloned().collect()
+    }
+}

@@ -1,0 +1,201 @@
+//! The program of a game: verbs, configuration, telemetry, the ops port and signals around a provider.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base::NodeId;
+use clap::{Args, Parser, Subcommand};
+use node::admin::{Operate, topology_json};
+use node::config::{self, NodeConfig, Sources};
+use node::{Directory, Join, ops, signal, telemetry};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, PRESETS};
+use crate::error::{Error, Result};
+use crate::running::Status;
+use crate::start::{Builder, Env, Linkds, StartError};
+use crate::table::Table;
+
+/// Where the ops port of a provider is unless configured.
+const OPS_PORT: u16 = 7703;
+/// Sections of other roles, which may stand in a shared file.
+const OTHERS: &[&str] = &["service_manager", "linkd", "global_cache", "control", "client", "up", "game"];
+
+/// A provider of the game's modules.
+#[derive(Debug, Parser)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    sources: SourceArgs,
+}
+
+#[derive(Debug, Args)]
+struct SourceArgs {
+    /// A TOML file; may be repeated, later ones win.
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Vec<PathBuf>,
+    /// One value, such as provider.server_id=2; may be repeated.
+    #[arg(long, global = true, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Which profile is laid over the files.
+    #[arg(long, global = true, value_name = "NAME")]
+    profile: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Serve (the default).
+    Run,
+    /// Read the configuration, say what is wrong with it, and end.
+    CheckConfig,
+    /// Print the configuration as it is in force.
+    PrintConfig,
+    /// Print the lines of protocols.lock.
+    Protocols,
+    /// Print the version.
+    Version,
+}
+
+/// All sections that a provider reads.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Root {
+    /// Who this process is and how it lives.
+    pub node: NodeConfig,
+    /// How it serves its modules.
+    pub provider: Config,
+}
+
+impl Builder {
+    /// The whole program: parses the command line, reads the configuration, joins the cluster and serves until SIGTERM
+    /// or SIGINT; a second signal skips the waits. Verbs beside the default: `check-config`, `print-config`,
+    /// `protocols`, `version`. Returns an error when it could not start or its stop was cut off.
+    pub async fn run(self) -> Result<()> {
+        let cli = Cli::parse();
+        match cli.verb.unwrap_or(Verb::Run) {
+            Verb::Version => say(&format!("{} {}", self.name, telemetry::BUILD.version)),
+            Verb::Protocols => say(&Table::lock(&self.modules).join("\n")),
+            Verb::CheckConfig => {
+                load(&cli.sources)?;
+                say("the configuration is right")
+            }
+            Verb::PrintConfig => {
+                let printed = config::print_config(&load(&cli.sources)?);
+                say(printed.unwrap_or_else(|error| error.to_string()).trim_end())
+            }
+            Verb::Run => {
+                let root = load(&cli.sources)?;
+                self.serve(root).await
+            }
+        }
+    }
+
+    async fn serve(self, root: Root) -> Result<()> {
+        let Root { node: mut settings, provider } = root;
+        if settings.id.is_empty() {
+            settings.id = format!("{}-{}", self.name, provider.server_id);
+        }
+        telemetry::logs(&settings.log).map_err(StartError::from)?;
+        let metrics = telemetry::metrics().map_err(StartError::from)?;
+        let node = NodeId::new(&settings.id).map_err(StartError::from)?;
+        let listener = net::Tcp::listen(settings.ops_or(OPS_PORT)).map_err(StartError::from)?;
+        let ops_address = listener.local_addr().map_err(StartError::from)?.to_string();
+        let cancel = CancellationToken::new();
+        let directory = node::directory::join(
+            Join {
+                cluster: settings.cluster.clone(),
+                node: node.clone(),
+                role: "provider".into(),
+                host: settings.host.clone(),
+                directory: settings.directory.clone(),
+                ops_address,
+                reconnect: settings.backoff(&node),
+            },
+            cancel.clone(),
+        );
+        let mut env = Env::new(&settings.cluster, node.clone(), Linkds::Directory(directory.clone()));
+        env.budgets = settings.budgets();
+        env.reconnect = settings.backoff(&node);
+        let running = self.start(provider, env, cancel.clone()).await?;
+        // From here on the first signal stops in order.
+        signal::take_over(running.shutdown().clone()).map_err(StartError::from)?;
+        let readiness = ops::Readiness::new(&["linkds"]);
+        let shown = ops::Ops {
+            shutdown: running.shutdown().clone(),
+            readiness: readiness.clone(),
+            metrics: Some(metrics),
+        };
+        let operator = Arc::new(Operator { status: running.reader(), directory });
+        let serving = tokio::spawn(ops::serve(listener, shown, operator, cancel.clone()));
+        let stopped = tokio::select! {
+            stopped = running.stopped() => stopped,
+            () = follow(&running, &readiness) => Ok(()),
+        };
+        cancel.cancel();
+        if let Ok(Err(error)) = serving.await {
+            tracing::warn!(%error, "the ops port failed");
+        }
+        stopped
+    }
+}
+
+/// Keeps the readiness condition in step; never ends.
+async fn follow(running: &crate::Running, readiness: &ops::Readiness) {
+    let mut changes = running.changes();
+    loop {
+        if running.is_ready() {
+            readiness.met("linkds");
+        } else {
+            readiness.unmet("linkds", "not every linkd takes requests for this provider");
+        }
+        if changes.changed().await.is_err() {
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// What operators may ask.
+struct Operator {
+    status: Status,
+    directory: Directory,
+}
+
+impl Operate for Operator {
+    fn status(&self) -> Value {
+        self.status.status()
+    }
+
+    async fn topology(&self) -> Value {
+        topology_json(&self.directory.nodes().await)
+    }
+
+    fn stop(&self, now: bool) -> bool {
+        self.status.stop(now)
+    }
+}
+
+fn load(args: &SourceArgs) -> Result<Root> {
+    let sources = Sources {
+        files: args.config.clone(),
+        profile: args.profile.clone(),
+        env: std::env::vars().collect(),
+        set: args.set.clone(),
+        presets: node::config::PRESETS.iter().chain(PRESETS).copied().collect(),
+        tolerated: OTHERS.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    let loaded = config::load::<Root>(&sources).map_err(StartError::Config)?;
+    loaded.config.provider.check().map_err(StartError::from)?;
+    loaded.config.node.budgets().check().map_err(StartError::from)?;
+    Ok(loaded.config)
+}
+
+/// Prints for whoever called the verb; a pipe that is closed early is their business.
+fn say(text: &str) -> Result<()> {
+    let written = writeln!(std::io::stdout().lock(), "{text}");
+    written.map_err(|error| Error::from(StartError::from(error)))
+}

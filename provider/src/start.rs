@@ -1,0 +1,290 @@
+//! From modules, configuration and surroundings to a running provider.
+
+use std::sync::Arc;
+
+use base::{Epoch, NodeId, ServerId};
+use net::dial::Backoff;
+use node::config::Problem;
+use node::directory::JoinError;
+use node::lifecycle::{BadBudgets, Budgets};
+use node::telemetry::TelemetryError;
+use node::{Clock, Directory, Shutdown};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{BadSetting, Config};
+use crate::control::{self, Control};
+use crate::error::{Error, Result};
+use crate::hub::{Hub, Identity};
+use crate::linkds::Linkd;
+use crate::links::Links;
+use crate::module::{Descriptor, Module};
+use crate::online::Online;
+use crate::running::Running;
+use crate::table::Table;
+use crate::{discovery, threads};
+
+/// Ends of connections on their way to the control thread. When it is full, diallers wait: nothing depends on them.
+const ENDED_MAX: usize = 256;
+
+/// Why a provider did not start. The operator's or the programmer's to mend; starting again without a change helps only
+/// with [`StartError::Threads`].
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StartError {
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Config(Vec<Problem>),
+    #[error(transparent)]
+    Setting(#[from] BadSetting),
+    #[error(transparent)]
+    Budgets(#[from] BadBudgets),
+    #[error("the provider has no modules; add one with `.module(…)`")]
+    NoModules,
+    #[error(
+        "module {name} ({id}) and module {other} ({other_id}) can't both be here: ids and names are unique; give one of \
+         them another"
+    )]
+    DuplicateModule { name: &'static str, id: i32, other: &'static str, other_id: i32 },
+    #[error("module {name} can't be built: {why}")]
+    Module { name: &'static str, why: String },
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    #[error("node.id: {0}")]
+    NodeId(#[from] base::id::IdError),
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    #[error("the system gives no threads or ports: {0}")]
+    Threads(String),
+}
+
+impl From<std::io::Error> for StartError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Threads(error.to_string())
+    }
+}
+
+/// Where linkds are found.
+#[derive(Debug, Clone)]
+pub enum Linkds {
+    /// By a directory, which also gives this provider its epoch.
+    Directory(Directory),
+    /// As listed, under an epoch of the caller's.
+    Fixed { epoch: Epoch, linkds: watch::Receiver<Arc<Vec<Linkd>>> },
+}
+
+/// The surroundings of a provider that is started in another program's process.
+#[derive(Debug, Clone)]
+pub struct Env {
+    /// Must be the linkds' too.
+    pub cluster: String,
+    /// This node's name, unique in the cluster.
+    pub node: NodeId,
+    pub linkds: Linkds,
+    /// How long each stage of a stop may take.
+    pub budgets: Budgets,
+    /// The waits between tries to reach a linkd.
+    pub reconnect: Backoff,
+}
+
+impl Env {
+    /// With budgets for a process that nobody waits for, and waits of 50 ms to 1 s between dials.
+    pub fn new(cluster: &str, node: NodeId, linkds: Linkds) -> Self {
+        let seed = base::hash::bytes(node.as_str().as_bytes());
+        let millis = std::time::Duration::from_millis;
+        let reconnect = Backoff::new(millis(50), millis(1_000), seed);
+        Self { cluster: cluster.to_owned(), node, linkds, budgets: Budgets::NONE, reconnect }
+    }
+}
+
+/// What a module can ask for while it is built.
+///
+/// ```no_run
+/// # struct Clock { links: linkstead::Links }
+/// # #[linkstead::module(id = 1)] impl Clock {}
+/// linkstead::provider("clock").module(|setup| Ok(Clock { links: setup.links() }));
+/// ```
+pub struct Setup {
+    hub: Arc<Hub>,
+}
+
+impl Setup {
+    /// This provider's configured number.
+    pub fn server_id(&self) -> ServerId {
+        self.hub.identity.server_id
+    }
+
+    /// This node's name.
+    pub fn node(&self) -> &NodeId {
+        &self.hub.identity.node
+    }
+
+    /// Which start of this node this is; larger each time.
+    pub fn epoch(&self) -> Epoch {
+        self.hub.identity.epoch
+    }
+
+    /// Reaches sessions from outside a handler.
+    pub fn links(&self) -> Links {
+        Links(self.hub.clone())
+    }
+
+    /// Who is here, now and later.
+    pub fn online(&self) -> OnlineHandle {
+        OnlineHandle(self.hub.clone())
+    }
+}
+
+/// [`Online`], to be kept by a module.
+#[derive(Clone)]
+pub struct OnlineHandle(Arc<Hub>);
+
+impl std::ops::Deref for OnlineHandle {
+    type Target = Online;
+
+    fn deref(&self) -> &Online {
+        &self.0.online
+    }
+}
+
+type Make = Box<dyn FnOnce(&Setup, &mut Table) -> Result<(), StartError> + Send>;
+
+/// A provider that has not started yet. Begin with [`provider`](crate::provider).
+pub struct Builder {
+    pub(crate) name: String,
+    makes: Vec<Make>,
+    pub(crate) modules: Vec<Descriptor>,
+}
+
+impl Builder {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), makes: Vec::new(), modules: Vec::new() }
+    }
+
+    /// Adds a module, built once at the start. An error of `make` fails the start.
+    pub fn module<M: Module>(mut self, make: impl FnOnce(&Setup) -> Result<M> + Send + 'static) -> Self {
+        self.modules.push(M::DESCRIPTOR);
+        self.makes.push(Box::new(move |setup, table| {
+            let name = M::DESCRIPTOR.name;
+            let module = make(setup).map_err(|error| StartError::Module { name, why: error.to_string() })?;
+            table.add(module)
+        }));
+        self
+    }
+
+    /// Starts inside the caller's process. Waits for an epoch from the directory, not for linkds. `cancel` stops it
+    /// without waits; [`Running::stop`] in order.
+    ///
+    /// ```no_run
+    /// # async fn example(directory: linkstead::Directory) -> linkstead::Result<()> {
+    /// use linkstead::{Config, Env, Linkds, NodeId};
+    ///
+    /// let node = NodeId::new("game-1").expect("a plain name");
+    /// let env = Env::new("test", node, Linkds::Directory(directory));
+    /// # struct Empty;
+    /// # #[linkstead::module(id = 1)] impl Empty {}
+    /// let running = linkstead::provider("game")
+    ///     .module(|_| Ok(Empty))
+    ///     .start(Config::default(), env, Default::default())
+    ///     .await?;
+    /// running.ready().await;
+    /// running.stop().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn start(self, config: Config, env: Env, cancel: CancellationToken) -> Result<Running> {
+        self.begin(config, env, cancel).await.map_err(Error::from)
+    }
+
+    async fn begin(self, config: Config, env: Env, cancel: CancellationToken) -> Result<Running, StartError> {
+        config.check()?;
+        if self.makes.is_empty() {
+            return Err(StartError::NoModules);
+        }
+        let shutdown = Shutdown::new(env.budgets, Clock::start())?;
+        let (directory, epoch, linkds) = match &env.linkds {
+            Linkds::Directory(directory) => (Some(directory.clone()), directory.epoch().await?, None),
+            Linkds::Fixed { epoch, linkds } => (None, *epoch, Some(linkds.clone())),
+        };
+        let Env { cluster, node, reconnect, budgets, .. } = env;
+        let identity = Identity { cluster, node, epoch, server_id: config.server_id() };
+        let pool = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(config.worker_count())
+            .thread_name("linkstead-pool")
+            .enable_all()
+            .build()?;
+        let hub = Hub::new(identity, config, pool.handle().clone());
+        let table = match build(self.makes, &hub) {
+            Ok(table) => Arc::new(table),
+            Err(error) => {
+                // A runtime can't be dropped where others run.
+                pool.shutdown_background();
+                return Err(error);
+            }
+        };
+        let linkds = match (&directory, linkds) {
+            (Some(directory), _) => {
+                directory.register(discovery::services(&hub.config, &table.modules));
+                discovery::linkds(directory)
+            }
+            (None, Some(linkds)) => linkds,
+            (None, None) => watch::channel(Arc::default()).1,
+        };
+        let (ended, ended_receiver) = mpsc::channel(ENDED_MAX);
+        let worker =
+            |index| threads::io_worker(index, hub.clone(), table.clone(), reconnect.clone(), ended.clone());
+        let workers = (0..hub.config.io_workers).map(worker).collect::<std::io::Result<Vec<_>>>()?;
+        drop(ended);
+        // Nobody has stopped it yet, so it is let in.
+        let pass = shutdown.enter().map_err(|refused| StartError::Threads(refused.to_string()))?;
+        let (wanted, wanted_receiver) = watch::channel(0);
+        let (stopped, stopped_receiver) = watch::channel(None);
+        let control = Control {
+            hub: hub.clone(),
+            linkds,
+            workers,
+            ended: ended_receiver,
+            wanted,
+            shutdown: shutdown.clone(),
+            pass,
+            directory,
+            // Half of what the save may take; the rest is for the directory.
+            settle: std::time::Duration::from(budgets.save) / 2,
+            cancel,
+        };
+        threads::own(
+            "linkstead-control",
+            move || control::control(control),
+            move |outcome| {
+                stopped.send_replace(Some(outcome));
+                pool.shutdown_background();
+            },
+        )?;
+        Ok(Running::new(hub, table, shutdown, wanted_receiver, stopped_receiver))
+    }
+}
+
+fn build(makes: Vec<Make>, hub: &Arc<Hub>) -> Result<Table, StartError> {
+    let (mut table, setup) = (Table::default(), Setup { hub: hub.clone() });
+    for make in makes {
+        make(&setup, &mut table)?;
+    }
+    warn_about_choices(&table, hub);
+    Ok(table)
+}
+
+/// The first request binds every static module of the chosen provider, so modules that are chosen differently surprise.
+fn warn_about_choices(table: &Table, hub: &Hub) {
+    let fixed = table.modules.iter().filter(|module| !module.dynamic).map(|module| hub.describe(module));
+    let choices: Vec<_> = fixed.map(|module| (module.name, module.choice)).collect();
+    if choices.windows(2).any(|pair| pair[0].1 != pair[1].1) {
+        let list: Vec<_> = choices.iter().map(|(name, choice)| format!("{name} by {choice}")).collect();
+        tracing::warn!(
+            modules = list.join(", "),
+            "static modules are chosen differently; whichever is asked first decides for all"
+        );
+    }
+    for name in
+        hub.config.modules.keys().filter(|name| !table.modules.iter().any(|module| module.name == *name))
+    {
+        tracing::warn!(key = format!("provider.modules.{name}"), "no module here has this name");
+    }
+}

@@ -1,0 +1,198 @@
+//! Reaching sessions, and what happens when their gateway changes.
+
+use std::sync::Arc;
+
+use base::{Epoch, LinkSid};
+use linkstead::{Config, Error, LinkRef, code};
+use wire::link::{self, message};
+use wire::node::Meta;
+
+use crate::game::{Hall, Heard, Room, Word, game, word};
+use crate::linkd::{Gateway, pair, start, until};
+
+fn heard(text: &str) -> Heard {
+    Heard { text: text.to_owned() }
+}
+
+fn code_of(error: Error) -> i32 {
+    match error {
+        Error::Framework { code, .. } => code.number,
+        other => panic!("not the framework's: {other}"),
+    }
+}
+
+/// Holds: Q20.
+#[tokio::test]
+async fn a_session_of_an_earlier_start_is_never_reached() {
+    let (builder, _stage) = game();
+    let (running, gateway, mut linkd) = pair(builder, Config::default()).await;
+    let links = running.links();
+    let live = LinkRef { linkd: gateway.listed(1).node, epoch: Epoch(3), sid: LinkSid(1) };
+    links.push_to(&live, &heard("you")).unwrap();
+    assert_eq!(linkd.sent().await.sids, [LinkSid(1)]);
+    let old = LinkRef { epoch: Epoch(2), ..live.clone() };
+    assert_eq!(code_of(links.push_to(&old, &heard("nobody")).unwrap_err()), code::UNKNOWN_SESSION.number);
+    let elsewhere = LinkRef { linkd: linkstead::NodeId::new("linkd-9").unwrap(), ..live.clone() };
+    assert_eq!(code_of(links.push_to(&elsewhere, &heard("nobody")).unwrap_err()), code::UNAVAILABLE.number);
+    assert_eq!(links.push_all(&[old.clone(), live, elsewhere], &heard("all")), 1);
+    assert_eq!(linkd.sent().await.message::<Heard>(), heard("all"));
+    // A kick of a session that can't exist any more is done at once.
+    links.kick(&old, 1, "gone").await.unwrap();
+    assert_eq!(running.status()["counts"]["dropped"]["push_no_link"], 4);
+}
+
+#[tokio::test]
+async fn a_push_to_many_names_them_in_one_frame() {
+    let (builder, _stage) = game();
+    let (_running, _gateway, mut linkd) = pair(builder, Config::default()).await;
+    for sid in 1..=5_000u64 {
+        linkd.open(sid, &format!("player-{sid:04}"), None);
+    }
+    linkd.request(1, Room::SAY, 1, &word("hello"));
+    let (first, rest) = (linkd.sent().await, linkd.sent().await);
+    assert_eq!((first.sids.len(), rest.sids.len()), (4_096, 904));
+    assert_eq!((first.message::<Heard>(), rest.message::<Heard>()), (heard("hello"), heard("hello")));
+    assert_eq!(linkd.sent().await.result(1), 0);
+}
+
+#[tokio::test]
+async fn online_follows_sessions_and_roles() {
+    let (builder, _stage) = game();
+    let (running, _gateway, mut linkd) = pair(builder, Config::default()).await;
+    let online = |status: &serde_json::Value, n: u64| status["online"] == n;
+    linkd.open(1, "alice", Some(5));
+    linkd.user_state(1, Some(6));
+    linkd.open(2, "alice", None);
+    linkd.broken(1, 0);
+    linkd.request(2, Hall::EFFECTS, 1, &Word { text: "alice".into(), number: 6 });
+    linkd.sent().await;
+    linkd.next().await;
+    // The newer session of the account is found, though the older one has ended.
+    assert_eq!(linkd.sent().await.sids, [LinkSid(2)]);
+    linkd.broken(2, 0);
+    until(&running, "empty", |status| online(status, 0)).await;
+}
+
+#[tokio::test]
+async fn a_kick_stops_the_session_and_waits_for_its_gateway() {
+    let (builder, stage) = game();
+    let (running, _gateway, mut linkd) = pair(builder, Config::default()).await;
+    linkd.open(1, "alice", None);
+    linkd.request(1, Hall::LEAVE, 1, &Word { text: "bye".into(), number: 5 });
+    linkd.request(1, Hall::ECHO, 2, &word("never"));
+    // Gone already: that is what was asked for.
+    linkd.refuse(link::KICK, &code::UNKNOWN_SESSION).await;
+    assert_eq!(linkd.sent().await.result(1), 0);
+    until(&running, "dropped", |status| status["counts"]["dropped"]["kicked"] == 1).await;
+    linkd.broken(1, code::KICKED.number);
+    until(&running, "gone", |_| stage.lines() == ["gone alice Some(118)"]).await;
+}
+
+#[tokio::test]
+async fn a_kick_says_what_the_game_said() {
+    let (builder, _stage) = game();
+    let (_running, _gateway, mut linkd) = pair(builder, Config::default()).await;
+    linkd.open(1, "alice", None);
+    linkd.request(1, Hall::LEAVE, 1, &Word { text: "bye".into(), number: 5 });
+    let kick: message::Kick = linkd.call(link::KICK).await;
+    assert_eq!(kick, message::Kick { link_sid: 1, code: 5, text: "bye".into(), report_only: false });
+    assert_eq!(linkd.sent().await.result(1), 0);
+}
+
+#[tokio::test]
+async fn a_dynamic_module_is_bound_for_its_sessions() {
+    let (builder, _stage) = game();
+    let (_running, _gateway, mut linkd) = pair(builder, Config::default()).await;
+    linkd.open(1, "alice", None);
+    linkd.request(1, Hall::ENTER, 1, &word(""));
+    let bind: message::Bind = linkd.call(link::BIND).await;
+    assert_eq!((bind.link_sids.as_slice(), bind.modules[0].id, bind.modules[0].dynamic), (&[1][..], 8, true));
+    assert_eq!(linkd.sent().await.result(1), 0);
+    linkd.request(1, Hall::ENTER, 2, &word(""));
+    let frame = linkd.next().await;
+    let refused = message::BindResult { refused: vec![1], codes: vec![code::UNKNOWN_SESSION.number] };
+    linkd.link.reply(frame.meta.call, &refused).unwrap();
+    assert_eq!(linkd.sent().await.result(2), code::UNKNOWN_SESSION.result());
+}
+
+/// The directory forgets a linkd whose connection is healthy: nobody is cut off. Once it breaks it is not dialled again.
+///
+/// Holds: Q30.
+#[tokio::test]
+async fn a_linkd_that_is_listed_no_longer_keeps_its_healthy_connection() {
+    let gateway = Gateway::new("linkd-1", 3).await;
+    let (builder, stage) = game();
+    let (running, list) = start(builder, Config::default(), vec![gateway.listed(1)]).await;
+    let mut linkd = gateway.accept().await;
+    linkd.introduce().await;
+    linkd.open(1, "alice", None);
+    list.send_replace(Arc::default());
+    for request in 0..3 {
+        linkd.request(1, Hall::ECHO, request, &word("x"));
+        assert_eq!(linkd.sent().await.result(request), 0);
+    }
+    linkd.link.outbox.close();
+    until(&running, "ended", |status| status["links"].as_array().is_some_and(Vec::is_empty)).await;
+    let expected = format!("gone alice Some({})", code::UNAVAILABLE.number);
+    until(&running, "gone", |_| stage.lines().last() == Some(&expected)).await;
+    // Listed anew it is dialled anew.
+    list.send_replace(Arc::new(vec![gateway.listed(1)]));
+    gateway.accept().await.introduce().await;
+}
+
+#[tokio::test]
+async fn a_gateway_that_sends_nonsense_is_told_and_dialled_again() {
+    let (builder, _stage) = game();
+    let (_running, gateway, linkd) = pair(builder, Config::default()).await;
+    linkd.link.push(&Meta::notice(link::DISPATCH), &[1, 2, 3], &[]).unwrap();
+    linkd.link.outbox.wake();
+    let closed = linkd.ended().await;
+    let said =
+        matches!(&closed, net::link::Closed::Goodbye(refusal) if refusal.code == code::BAD_MESSAGE.number);
+    assert!(said, "{closed}");
+    gateway.accept().await.introduce().await;
+}
+
+/// A kick whose gateway goes away is repeated when it is back, and nobody waits in vain.
+#[tokio::test]
+async fn a_kick_is_repeated_until_it_is_confirmed() {
+    let (builder, _stage) = game();
+    let (running, gateway, mut linkd) = pair(builder, Config::default()).await;
+    let link = LinkRef { linkd: gateway.listed(1).node, epoch: Epoch(3), sid: LinkSid(1) };
+    let links = running.links();
+    let kicking = tokio::spawn(async move { links.kick(&link, 5, "bye").await });
+    assert_eq!(linkd.next().await.meta.kind, link::KICK);
+    linkd.link.outbox.close();
+    let mut linkd = gateway.accept().await;
+    linkd.introduce().await;
+    let kick: message::Kick = linkd.call(link::KICK).await;
+    assert_eq!((kick.link_sid, kick.code), (1, 5));
+    kicking.await.unwrap().unwrap();
+}
+
+/// Another node answers where the linkd was listed: no session of it is believed.
+#[tokio::test]
+async fn a_connection_to_another_start_than_the_listed_one_is_not_used() {
+    let gateway = Gateway::new("linkd-1", 3).await;
+    let (builder, _stage) = game();
+    let listed = linkstead::Linkd { epoch: Epoch(2), ..gateway.listed(1) };
+    let (running, list) = start(builder, Config::default(), vec![listed]).await;
+    gateway.accept().await.ended().await;
+    assert!(!running.is_ready());
+    list.send_replace(Arc::new(vec![gateway.listed(1)]));
+    loop {
+        // Dials to the old listing may still be on their way.
+        let mut linkd = gateway.accept().await;
+        let frame = tokio::select! {
+            frame = linkd.frame_or_end() => frame,
+            () = running.ready() => break,
+        };
+        if let Some(frame) = frame {
+            linkd.link.reply(frame.meta.call, &()).unwrap();
+            linkd.call::<message::Bind>(link::BIND).await;
+            linkd.call::<message::Subscribe>(link::SUBSCRIBE).await;
+            running.ready().await;
+            break;
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! A provider against a scripted linkd, over real sockets on loopback.
+
+mod game;
+mod linkd;
+mod links;
+mod requests;
+mod starting;
+mod stopping;
+mod ui;
