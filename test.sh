@@ -32,10 +32,10 @@ stage() {
 }
 
 # Debian packages and the program that shows each is there: a linker for cargo,
-# git for the list of files, haproxy as the baseline of `bench forward`.
+# git for the list of files, curl for a page, haproxy as the baseline of `bench forward`.
 packages() {
     local missing=() pair
-    for pair in build-essential:cc git:git haproxy:haproxy; do
+    for pair in build-essential:cc git:git curl:curl haproxy:haproxy; do
         command -v "${pair#*:}" > /dev/null || missing+=("${pair%:*}")
     done
     [[ ${#missing[@]} -eq 0 ]] && return 0
@@ -79,10 +79,8 @@ stage tests tests
 stage doctests cargo test --workspace --doc
 stage planted cargo planted
 if [[ $mode == all ]]; then
-    # To be enabled together with the binary it runs (tests/src/bin/sim.rs):
-    # stage sim cargo sim --smoke
-    # To be enabled together with `bench forward`:
-    # stage bench cargo run --release -q -- bench forward --baseline haproxy --seconds 0.2 --json
+    stage sim cargo sim --smoke
+    stage bench cargo run --release -q -- bench forward --baseline haproxy --seconds 0.2 --json
     stage docs cargo run -q -p tests --bin docs -- README.md docs/start.md
 fi
 report

@@ -149,3 +149,12 @@ fn version(json: bool) {
         println!("linkstead {} ({})", build.version, build.profile);
     }
 }
+
+/// The pages whose Rust must compile.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../docs/start.md")]
+    struct Start;
+}

@@ -153,7 +153,6 @@ impl Conn {
 
     /// Runs a request on the pool, and then its session's next ones in the same task.
     pub fn hand_over(self: &Arc<Self>, job: Job, parallel: bool, waited: Span) {
-        self.hub.meters.pooled.add(1);
         let conn = self.clone();
         let queued = self.hub.clock.now();
         self.hub.spawn(async move {
@@ -161,6 +160,7 @@ impl Conn {
             while let Some(job) = next.take() {
                 let now = conn.hub.clock.now();
                 waited = waited + now.since(queued);
+                conn.hub.meters.pooled.add(1);
                 conn.hub.gauge.note(now.since(queued));
                 conn.hub.meters.wait.record(waited.0 as f64 / 1e6);
                 next = conn.run(job, parallel).await;

@@ -40,7 +40,8 @@ mod parse;
 /// `#[on_broken] async fn name(&self, cx: &Cx)` runs once after the last request of a session that ended.
 ///
 /// When `protocols.lock` lies beside the package's `Cargo.toml`, every protocol must stand in it with its number;
-/// `LINKSTEAD_LOCK=off cargo run -- protocols > protocols.lock` writes it anew.
+/// `LINKSTEAD_LOCK=off cargo run -- protocols > protocols.lock` writes it anew. A file that was just created is looked at
+/// from the next change of the source on.
 #[proc_macro_attribute]
 pub fn module(args: TokenStream, block: TokenStream) -> TokenStream {
     expanded(args.into(), block.into(), &lock::Lock::of_package()).into()

@@ -21,7 +21,7 @@ pub struct Greeting {
 
 pub struct Hello;
 
-#[module(id = 1, choice = "hash_account")]
+#[module(id = 7, choice = "hash_account")]
 impl Hello {
     /// A client asks with `Hello::GREET` and gets a greeting, or code 1.
     #[handler]

@@ -24,6 +24,9 @@ struct Options {
     /// Runs the seeds from A to B, B not included.
     #[arg(long, value_name = "A..B", conflicts_with_all = ["seed", "smoke"])]
     seeds: Option<String>,
+    /// Goes on after a broken promise, with one line for each.
+    #[arg(long)]
+    all: bool,
 }
 
 fn main() -> Result<ExitCode> {
@@ -34,7 +37,7 @@ fn main() -> Result<ExitCode> {
         (None, None) if options.smoke => 0..SMOKE,
         (None, None) => bail!("name a seed, `--seeds A..B` or `--smoke`"),
     };
-    Ok(many(seeds))
+    Ok(many(seeds, options.all))
 }
 
 fn range(text: &str) -> Result<std::ops::Range<u64>> {
@@ -53,15 +56,23 @@ fn verdict(outcome: &Outcome) -> ExitCode {
     if outcome.violation.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Runs seeds until one breaks a promise.
-fn many(seeds: std::ops::Range<u64>) -> ExitCode {
+/// Runs seeds until one breaks a promise, or all of them.
+fn many(seeds: std::ops::Range<u64>, all: bool) -> ExitCode {
     let (began, count) = (Instant::now(), seeds.clone().count());
-    let (mut steps, mut virtual_us, mut tally) = (0, 0, Tally::default());
+    let (mut steps, mut virtual_us, mut tally, mut broken) = (0, 0, Tally::default(), 0);
     for seed in seeds {
-        let outcome = sim::examine(seed);
-        if outcome.violation.is_some() {
-            println!("{outcome}");
-            return verdict(&outcome);
+        let outcome = if all { sim::run(seed, Keep::Nothing) } else { sim::examine(seed) };
+        match &outcome.violation {
+            Some(violation) if all => {
+                let sim::Violation { invariant, at, why } = violation;
+                println!("seed {seed} breaks {invariant} at {at}: {why}");
+                broken += 1;
+            }
+            Some(_) => {
+                println!("{outcome}");
+                return ExitCode::FAILURE;
+            }
+            None => {}
         }
         steps += outcome.steps;
         virtual_us += outcome.lasted.0;
@@ -71,5 +82,9 @@ fn many(seeds: std::ops::Range<u64>) -> ExitCode {
     println!("{count} seeds, {steps} steps in {wall:.1} s: {:.0} seeds a second", count as f64 / wall);
     println!("{hours:.1} virtual hours, {:.1} for each minute of wall time", hours / (wall / 60.0));
     println!("{tally:?}");
-    ExitCode::SUCCESS
+    if broken == 0 {
+        return ExitCode::SUCCESS;
+    }
+    println!("{broken} of {count} seeds break a promise");
+    ExitCode::FAILURE
 }

@@ -126,8 +126,13 @@ impl Cluster {
                     for mood in [Mood::Overloaded, Mood::Disabled, Mood::Withdrawn] {
                         node.set(&mut self.env, mood, false);
                     }
+                    // A lost change is noticed with the next one, so there must be a next one.
+                    node.member.renew(&mut self.env);
                 }
-                Some(Node::Linkd(node)) => node.clogged = false,
+                Some(Node::Linkd(node)) => {
+                    node.clogged = false;
+                    node.member.renew(&mut self.env);
+                }
                 Some(Node::Client(node)) => node.heal(),
                 _ => {}
             }

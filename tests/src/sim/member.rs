@@ -78,6 +78,13 @@ impl Member {
         self.sync(env);
     }
 
+    /// Offers the same again in another version: a change that everybody who follows is told.
+    pub fn renew(&mut self, env: &mut Env) {
+        let renew = |service: Service| Service { version: service.version + 1, ..service };
+        let services = std::mem::take(&mut self.wanted).into_iter().map(renew).collect();
+        self.register(env, services);
+    }
+
     pub fn is_admitted(&self) -> bool {
         matches!(self.stage, Stage::Admitted { .. })
     }

@@ -18,6 +18,7 @@ mod faults;
 mod frames;
 mod input;
 mod invariants;
+mod known;
 mod linkd;
 mod member;
 mod network;
