@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::router::Loss;
 
-/// One worker's counters. Padded, so that two workers never share a cache line.
+/// One worker's counters. Padded, so that two workers never share a cache line. Only the worker's own thread writes, so
+/// a count is a plain load and store, without a locked instruction.
 #[derive(Debug, Default)]
 pub struct Counters(CachePadded<Cells>);
 
@@ -42,36 +43,41 @@ pub struct Totals {
     pub dropped: std::collections::BTreeMap<&'static str, u64>,
 }
 
+/// Wraps, so that adding `u64::MAX` subtracts one.
+fn add(cell: &AtomicU64, n: u64) {
+    cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
 impl Counters {
     pub fn opened(&self) {
-        self.0.sessions.fetch_add(1, Relaxed);
-        self.0.accepted.fetch_add(1, Relaxed);
+        add(&self.0.sessions, 1);
+        add(&self.0.accepted, 1);
     }
 
     pub fn ended(&self) {
-        self.0.sessions.fetch_sub(1, Relaxed);
-        self.0.closed.fetch_add(1, Relaxed);
+        add(&self.0.sessions, u64::MAX);
+        add(&self.0.closed, 1);
     }
 
     pub fn frame_in(&self) {
-        self.0.frames_in.fetch_add(1, Relaxed);
+        add(&self.0.frames_in, 1);
     }
 
     pub fn frame_out(&self) {
-        self.0.frames_out.fetch_add(1, Relaxed);
+        add(&self.0.frames_out, 1);
     }
 
     pub fn dispatched(&self) {
-        self.0.dispatched.fetch_add(1, Relaxed);
+        add(&self.0.dispatched, 1);
     }
 
     pub fn refused(&self) {
-        self.0.refused.fetch_add(1, Relaxed);
+        add(&self.0.refused, 1);
     }
 
     pub fn dropped(&self, loss: Loss) {
         if let Some(index) = Loss::ALL.iter().position(|&l| l == loss) {
-            self.0.dropped[index].fetch_add(1, Relaxed);
+            add(&self.0.dropped[index], 1);
         }
     }
 

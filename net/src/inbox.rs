@@ -10,9 +10,9 @@ use std::task::{Context, Poll, ready};
 use bytes::{Buf, BytesMut};
 use tokio::io::{AsyncRead, ReadBuf};
 
-/// Room a read may fill at once: some 150 small frames. Larger reads save few system calls and make every process on
-/// the way wait for whole batches of the one before it.
-pub const SCRATCH_BYTES: usize = 16 * 1024;
+/// Room a read may fill at once: some 300 small frames. Larger reads save few system calls and make every process on
+/// the way wait for whole batches of the one before it; smaller ones split what one session sent.
+pub const SCRATCH_BYTES: usize = 32 * 1024;
 
 /// Where reads land before they are decoded.
 pub trait Scratch {

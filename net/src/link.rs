@@ -54,6 +54,10 @@ pub enum Closed {
 pub trait Handler {
     /// One frame, in place. An error closes the connection with that code.
     fn frame(&mut self, frame: Frame<'_>) -> Result<(), Closed>;
+    /// Runs `batch`, which handles all frames of one read: where to set up what they share.
+    fn around<R>(&mut self, batch: impl FnOnce(&mut Self) -> R) -> R {
+        batch(self)
+    }
     /// All frames of one read were handled: the moment to send what they caused.
     fn batch_end(&mut self) {}
     /// The caller of `call` no longer waits.
@@ -142,25 +146,25 @@ impl Link {
 
     /// Decodes what one read brought. Returns the bytes used up.
     fn decode(&self, bytes: &[u8], handler: &mut impl Handler) -> (usize, Result<(), Closed>) {
+        let decoded = handler.around(|handler| self.decode_all(bytes, handler));
+        handler.batch_end();
+        decoded
+    }
+
+    fn decode_all(&self, bytes: &[u8], handler: &mut impl Handler) -> (usize, Result<(), Closed>) {
         let mut used = 0;
         loop {
             match node::decode(&bytes[used..], node::FRAME_BYTES_MAX) {
-                Ok(Decoded::Incomplete { .. }) => break,
+                Ok(Decoded::Incomplete { .. }) => return (used, Ok(())),
                 Ok(Decoded::Frame(frame)) => {
                     used += frame.size;
                     if let Err(closed) = self.handle(frame, handler) {
-                        handler.batch_end();
                         return (used, Err(closed));
                     }
                 }
-                Err(error) => {
-                    handler.batch_end();
-                    return (used, Err(error.into()));
-                }
+                Err(error) => return (used, Err(error.into())),
             }
         }
-        handler.batch_end();
-        (used, Ok(()))
     }
 
     #[inline]

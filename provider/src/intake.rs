@@ -23,13 +23,18 @@ use crate::sessions::{Action, Dropped, Event};
 /// A batch that has used this much runs nothing more itself: others wait behind it.
 const INLINE_BUDGET: Span = Span::micros(200);
 
+/// Requests between two looks at the clock: a look costs about a tenth of a small request.
+const REQUESTS_PER_CLOCK: u32 = 8;
+
 /// Receives the frames of one linkd connection.
 pub(crate) struct Intake {
     conn: Arc<Conn>,
     /// When the batch began; `None` between batches.
     batch: Option<Mono>,
-    /// Read after each request, which is often enough.
+    /// Read before the batch, after every few requests of it and after one that waits, which is often enough.
     now: Mono,
+    /// Requests run since the clock was read.
+    unclocked: u32,
     /// Counted here and added up at the batch's end.
     requests: u64,
     inline: u64,
@@ -37,6 +42,13 @@ pub(crate) struct Intake {
 }
 
 impl Handler for Intake {
+    fn around<R>(&mut self, batch: impl FnOnce(&mut Self) -> R) -> R {
+        let conn = self.conn.clone();
+        // Whatever a handler spawns or waits for belongs to the pool, where it would go on.
+        let _pool = conn.hub.pool().enter();
+        batch(self)
+    }
+
     fn frame(&mut self, frame: Frame<'_>) -> Result<(), Closed> {
         if self.batch.is_none() {
             self.now = self.conn.hub.clock.now();
@@ -66,7 +78,7 @@ impl Handler for Intake {
 
 impl Intake {
     pub fn new(conn: Arc<Conn>) -> Self {
-        Self { conn, batch: None, now: Mono::ZERO, requests: 0, inline: 0, actions: Vec::new() }
+        Self { conn, batch: None, now: Mono::ZERO, unclocked: 0, requests: 0, inline: 0, actions: Vec::new() }
     }
 
     fn dispatch(&mut self, frame: Frame<'_>) -> Result<(), Closed> {
@@ -129,12 +141,12 @@ impl Intake {
         if used >= INLINE_BUDGET {
             return self.conn.hand_over(job, parallel, waited);
         }
-        let polled = {
-            // Whatever the handler spawns or waits for belongs to the pool, where it would go on.
-            let _pool = self.conn.hub.pool().enter();
-            job::poll(&mut job.work, &mut Context::from_waker(Waker::noop()))
-        };
-        self.now = self.conn.hub.clock.now();
+        let polled = job::poll(&mut job.work, &mut Context::from_waker(Waker::noop()));
+        self.unclocked += 1;
+        if self.unclocked >= REQUESTS_PER_CLOCK || polled.is_pending() {
+            self.unclocked = 0;
+            self.now = self.conn.hub.clock.now();
+        }
         match polled {
             // The pool polls it again, and that registers the waker which counts.
             Poll::Pending => return self.conn.hand_over(job, parallel, waited),

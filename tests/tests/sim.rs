@@ -10,7 +10,9 @@ fn hold(seeds: std::ops::Range<u64>) {
         let run = |first: u64| {
             let mine = seeds.clone().filter(move |seed| seed % threads == first);
             scope.spawn(move || {
-                mine.map(sim::examine).find(|outcome| outcome.violation.is_some()).map(|outcome| outcome.to_string())
+                mine.map(sim::examine)
+                    .find(|outcome| outcome.violation.is_some())
+                    .map(|outcome| outcome.to_string())
             })
         };
         let running: Vec<_> = (0..threads).map(run).collect();

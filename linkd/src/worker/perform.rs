@@ -19,32 +19,32 @@ impl State {
         match action {
             Action::Forward { sid } => {
                 self.counters.frame_out();
-                self.to_client(sid, bytes.len(), |out| out.put_slice(bytes));
+                self.queue_for_client(sid, bytes.len(), |out| out.put_slice(bytes));
             }
             Action::Refuse { sid, type_id, session, result } => {
                 self.counters.refused();
-                self.to_client(sid, OWN_FRAME_BYTES, |out| {
+                self.queue_for_client(sid, OWN_FRAME_BYTES, |out| {
                     payload::encode_refusal(out, type_id, session, result)
                 });
             }
             Action::KeepAlive { sid, session } => {
-                self.to_client(sid, OWN_FRAME_BYTES, |out| handshake::keep_alive_answer(out, session));
+                self.queue_for_client(sid, OWN_FRAME_BYTES, |out| handshake::keep_alive_answer(out, session));
             }
             Action::ServerHandshake { sid } => {
-                self.to_client(sid, OWN_FRAME_BYTES, handshake::server_handshake);
+                self.queue_for_client(sid, OWN_FRAME_BYTES, handshake::server_handshake);
             }
             Action::Authed { sid, session } => {
                 if let Some(client) = self.client(sid) {
                     client.admission.authed();
                 }
                 let head = Head::response(session, 0);
-                self.to_client(sid, OWN_FRAME_BYTES, |out| {
+                self.queue_for_client(sid, OWN_FRAME_BYTES, |out| {
                     payload::encode_frame(out, auth::AUTH, head, |out| out.put_u8(0));
                 });
             }
             Action::Report { sid, from, code, text } => {
                 let len = OWN_FRAME_BYTES + text.len();
-                self.to_client(sid, len, |out| report::encode(out, from, code, &text));
+                self.queue_for_client(sid, len, |out| report::encode(out, from, code, &text));
             }
             Action::CloseClient { sid, from, code, text } => {
                 if let Some(client) = self.end_client(sid) {
@@ -67,17 +67,17 @@ impl State {
         match action {
             Action::Opened { to, opened } => {
                 let meta = Meta::notice(link::OPENED);
-                self.to_provider(to, |provider| provider.link.push_message(&meta, &*opened));
+                self.queue_for_provider(to, |provider| provider.link.push_message(&meta, &*opened));
             }
             Action::UserState { to, sid, role } => {
                 let head = UserState { link_sid: sid, role }.encode();
-                self.to_provider(to, |provider| {
+                self.queue_for_provider(to, |provider| {
                     provider.link.push(&Meta::notice(link::USER_STATE), &head, &[])
                 });
             }
             Action::LinkBroken { to, sid, cause } => {
                 let head = LinkBroken { link_sid: sid, cause }.encode();
-                self.to_provider(to, |provider| {
+                self.queue_for_provider(to, |provider| {
                     provider.link.push(&Meta::notice(link::LINK_BROKEN), &head, &[])
                 });
             }
@@ -105,19 +105,18 @@ impl State {
 
     /// Queues a client's payload for its provider. The hot path: one copy, no allocation.
     pub fn dispatch(&mut self, to: ProviderRef, dispatch: Dispatch, payload: &[u8]) -> Result<(), NotQueued> {
-        let counters = self.counters.clone();
         let provider = self.provider(to).ok_or(NotQueued::Closed)?;
         provider.link.push(&Meta::notice(link::DISPATCH), &dispatch.encode(), payload)?;
         if !provider.touched {
             provider.touched = true;
             self.touched_providers.push(to.slot);
         }
-        counters.dispatched();
+        self.counters.dispatched();
         Ok(())
     }
 
     /// Queues something a provider must not miss; a connection that can't take it is broken.
-    fn to_provider(&mut self, to: ProviderRef, push: impl FnOnce(&Provider) -> Result<(), NotQueued>) {
+    fn queue_for_provider(&mut self, to: ProviderRef, push: impl FnOnce(&Provider) -> Result<(), NotQueued>) {
         let Some(provider) = self.provider(to) else { return };
         let pushed = push(provider);
         overflow(provider, pushed);
@@ -128,7 +127,7 @@ impl State {
     }
 
     /// Queues a frame for a client. A client that doesn't read loses its connection, never a single frame.
-    fn to_client(&mut self, sid: LinkSid, len: usize, write: impl FnOnce(&mut BytesMut)) {
+    fn queue_for_client(&mut self, sid: LinkSid, len: usize, write: impl FnOnce(&mut BytesMut)) {
         let Some(client) = self.client(sid) else {
             self.counters.dropped(Loss::SessionGone);
             return;

@@ -188,7 +188,7 @@ impl Cluster {
 
     pub fn start(&mut self, index: usize) {
         let slot = &mut self.slots[index];
-        if slot.node.is_some() {
+        if slot.node.is_some() || slot.retired {
             return;
         }
         slot.life += 1;
@@ -230,6 +230,15 @@ impl Cluster {
                 self.env.after(wait, Item::Start(place.slot));
             }
         }
+    }
+
+    /// The names of the linkds and providers that run, in order.
+    pub fn members(&self) -> Vec<String> {
+        let member =
+            |slot: &&Slot| matches!(slot.who, Who::Linkd(_) | Who::Provider(_)) && slot.node.is_some();
+        let mut names: Vec<_> = self.slots.iter().filter(member).map(|slot| slot.who.to_string()).collect();
+        names.sort();
+        names
     }
 
     pub fn directory(&self) -> Option<&DirectoryNode> {

@@ -92,12 +92,12 @@ impl DirectoryNode {
         let before = over.then(|| state(&self.core));
         let mut actions = Vec::new();
         self.core.step(env.now, event, &mut actions);
-        self.core.check();
         if let Some(before) = before {
             let changed = before != state(&self.core) || !actions.is_empty();
             env.see(&Seen::Stale { at: self.me, changed });
         }
         self.show_admission(env, &actions);
+        self.core.check();
         for action in actions {
             match action {
                 Action::Send { session, message } => {

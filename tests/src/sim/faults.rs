@@ -57,6 +57,11 @@ impl Cluster {
                 self.clog(linkd, true);
                 self.env.after(span, Item::Lift(index));
             }
+            Fault::Retire { who, hard } => {
+                let slot = self.slot(who);
+                self.stop(slot, hard);
+                self.slots[slot].retired = true;
+            }
             Fault::LoseDelta { to } => {
                 let (slot, directory) = (self.slot(to), self.slot(Who::Directory));
                 for conn in self.env.network.between(slot, directory) {
@@ -121,17 +126,22 @@ impl Cluster {
             }
             self.resume(index);
             self.start(index);
+            let who = self.slots[index].who;
             match &mut self.slots[index].node {
                 Some(Node::Provider(node)) => {
                     for mood in [Mood::Overloaded, Mood::Disabled, Mood::Withdrawn] {
                         node.set(&mut self.env, mood, false);
                     }
                     // A lost change is noticed with the next one, so there must be a next one.
-                    node.member.renew(&mut self.env);
+                    if who == Who::Provider(0) {
+                        node.member.renew(&mut self.env);
+                    }
                 }
                 Some(Node::Linkd(node)) => {
                     node.clogged = false;
-                    node.member.renew(&mut self.env);
+                    if who == Who::Linkd(0) {
+                        node.member.renew(&mut self.env);
+                    }
                 }
                 Some(Node::Client(node)) => node.heal(),
                 _ => {}

@@ -8,3 +8,8 @@ pub const UNBOUND_ARE_NOT_TOLD: bool = true;
 /// A directory without memory whose wall clock was set back gives a new start a smaller epoch than its former one, when
 /// that start joins before anybody has reported a larger one.
 pub const CLOCK_BACK_REPEATS_EPOCHS: bool = true;
+
+/// A provider whose epoch is older than one that linkds have seen (another start of it was let in, and the directory has
+/// forgotten that since) is refused by every linkd and dials on for ever. The model ends then and is started anew, which
+/// is what the code STALE_EPOCH asks for and what `provider::dial` does not do.
+pub const STALE_PROVIDERS_DIAL_ON: bool = true;

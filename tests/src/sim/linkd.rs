@@ -80,6 +80,10 @@ impl LinkdNode {
         }
     }
 
+    pub fn name(&self) -> &NodeId {
+        &self.node
+    }
+
     pub fn is_open(&self) -> bool {
         self.open
     }
@@ -207,13 +211,13 @@ impl LinkdNode {
         let before = stale.then(|| state(router));
         let mut actions = Vec::new();
         router.step(env.now, event, &mut actions);
-        router.check();
         let at = RouterId { place: self.me, worker };
         if let Some(before) = before {
             let acted = actions.iter().any(|action| !matches!(action, Action::Dropped(_)));
             env.see(&Seen::Stale { at: self.me, changed: acted || before != state(router) });
         }
         env.see(&Seen::Router { at, input: &input, actions: &actions });
+        self.workers[worker].router.check();
         self.perform(env, worker, &input, actions);
     }
 
@@ -225,7 +229,9 @@ impl LinkdNode {
                 env.trace.say(env.now, || format!("{}/{worker} {}", self.node, show(&action)));
             }
             match action {
-                Action::Dispatch { to, sid, .. } if self.clogged && env.rng.one_in(3) => not_sent = Some((to, sid)),
+                Action::Dispatch { to, sid, .. } if self.clogged && env.rng.one_in(3) => {
+                    not_sent = Some((to, sid))
+                }
                 Action::CloseProvider { conn, .. } => self.part(env, worker, conn),
                 other => self.do_one(env, worker, input, other),
             }

@@ -200,7 +200,13 @@ impl Member {
                 let msg::Delta { name, previous, revision, added, removed } = delta;
                 let added = added.into_iter().filter_map(Instance::from_wire).collect();
                 let key = |key: msg::Key| Some((key.name, NodeId::new(&key.node).ok()?));
-                view::Event::Delta { name, previous, revision, added, removed: removed.into_iter().filter_map(key).collect() }
+                view::Event::Delta {
+                    name,
+                    previous,
+                    revision,
+                    added,
+                    removed: removed.into_iter().filter_map(key).collect(),
+                }
             }
             From::Warm(_) => view::Event::Warm,
             From::Ping(ping) => {
@@ -233,8 +239,8 @@ impl Member {
         };
         let mut actions = Vec::new();
         self.view.step(env.now, event, &mut actions);
-        self.view.check();
         env.see(&Seen::View { at: self.me, listing, actions: &actions });
+        self.view.check();
         let mut news = None;
         for action in actions {
             match action {

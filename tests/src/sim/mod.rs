@@ -64,8 +64,9 @@ pub fn run(seed: u64, keep: Keep) -> Outcome {
     let watch = std::mem::take(&mut cluster.env.watch);
     let tally = watch.tally.clone();
     let violation = match ran {
+        // What was seen from outside says more than the core's own assertion.
+        _ if watch.violation.is_some() => watch.violation,
         Err(panic) => Some(Violation { invariant: "check", at: now, why: text(&*panic) }),
-        Ok(()) if watch.violation.is_some() => watch.violation,
         Ok(()) => watch.end(now, &cluster),
     };
     let Cluster { plan, env, steps, .. } = cluster;
@@ -81,7 +82,9 @@ pub fn examine(seed: u64) -> Outcome {
 /// A core's own promise to itself, as its assertion says it.
 fn text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a core panicked").to_owned()
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("a core panicked")
+        .to_owned()
 }
 
 /// Everything that somebody needs who must find out why.

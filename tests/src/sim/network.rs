@@ -212,7 +212,9 @@ impl Env {
     /// The process is gone. Killed softly its system closes its connections; hard, nobody says anything.
     pub fn hang_up(&mut self, place: Place, hard: bool) {
         let ends = |(&conn, wire): (&ConnId, &Wire)| {
-            (0..2).find(|&side| wire.ends[side].place == place && wire.ends[side].open).map(|side| (conn, side))
+            (0..2)
+                .find(|&side| wire.ends[side].place == place && wire.ends[side].open)
+                .map(|side| (conn, side))
         };
         let mine: Vec<_> = self.network.wires.iter().filter_map(ends).collect();
         for (conn, side) in mine {

@@ -37,7 +37,8 @@ impl LinkdNode {
                 self.to_client(env, worker, sid, own(handshake::server_handshake));
             }
             Action::Authed { sid, session } => {
-                let answer = frames::whole(auth::AUTH, Head::response(session, 0), |out| out.extend_from_slice(&[0]));
+                let answer =
+                    frames::whole(auth::AUTH, Head::response(session, 0), |out| out.extend_from_slice(&[0]));
                 self.to_client(env, worker, sid, answer);
             }
             Action::Report { sid, from, code, text } => {

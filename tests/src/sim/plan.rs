@@ -13,7 +13,7 @@ const FIRST_MS: u64 = 3_000;
 const LAST_MS: u64 = 34_000;
 /// Here all faults end.
 pub const HEAL: Mono = Mono(40_000_000);
-const FAULTS_MAX: u64 = 9;
+const FAULTS_MAX: u64 = 14;
 
 /// A part of the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -56,21 +56,54 @@ pub enum Mood {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// All connections between two are cut. Each end notices after a while, or only by silence.
-    Cut { ends: [Who; 2], noticed: [Option<Span>; 2] },
+    Cut {
+        ends: [Who; 2],
+        noticed: [Option<Span>; 2],
+    },
     /// What one sends to the other arrives only afterwards.
-    Block { from: Who, to: Who, both: bool, span: Span },
+    Block {
+        from: Who,
+        to: Who,
+        both: bool,
+        span: Span,
+    },
     /// Like SIGSTOP and SIGCONT.
-    Pause { who: Who, span: Span },
+    Pause {
+        who: Who,
+        span: Span,
+    },
     /// The process ends and starts anew. Hard: nobody's connections are closed by its end. The directory's wall clock
     /// may meanwhile be set back.
-    Crash { who: Who, hard: bool, down: Span, back: Span },
+    Crash {
+        who: Who,
+        hard: bool,
+        down: Span,
+        back: Span,
+    },
     /// Another process of the same node id is started elsewhere.
-    Twin { of: Who, span: Span },
-    Mood { provider: u8, mood: Mood, span: Span },
+    Twin {
+        of: Who,
+        span: Span,
+    },
+    Mood {
+        provider: u8,
+        mood: Mood,
+        span: Span,
+    },
     /// A linkd's outboxes to its providers are full now and then.
-    Clog { linkd: u8, span: Span },
+    Clog {
+        linkd: u8,
+        span: Span,
+    },
     /// The directory's next change is not delivered.
-    LoseDelta { to: Who },
+    LoseDelta {
+        to: Who,
+    },
+    /// The process ends and never comes back, also after healing.
+    Retire {
+        who: Who,
+        hard: bool,
+    },
 }
 
 /// A fault and its time.
@@ -128,7 +161,7 @@ impl Plan {
     fn fault(&self, rng: &mut Rng, left: Span) -> Fault {
         let providers = self.offers.len() as u64;
         let span = |rng: &mut Rng, low, high| rng.millis(low, high).min(left);
-        match rng.below(20) {
+        match rng.below(25) {
             0..4 => {
                 let ends = self.pair(rng);
                 let notice = |rng: &mut Rng| (!rng.one_in(3)).then(|| rng.millis(5, 1_500));
@@ -152,8 +185,16 @@ impl Plan {
                 Fault::Mood { provider, mood, span: span(rng, 1_000, 15_000) }
             }
             18 => Fault::Clog { linkd: rng.below(self.linkds.into()) as u8, span: span(rng, 2_000, 15_000) },
-            _ => Fault::LoseDelta { to: self.member(rng) },
+            19..23 => Fault::LoseDelta { to: self.member(rng) },
+            _ => Fault::Retire { who: self.spare(rng), hard: rng.one_in(2) },
         }
+    }
+
+    /// Somebody without whom everybody can still be served.
+    fn spare(&self, rng: &mut Rng) -> Who {
+        let last = self.offers.len() as u8 - 1;
+        let second = self.offers[usize::from(last)].version.main() == 2;
+        if rng.one_in(2) && !second { Who::Provider(last) } else { Who::Linkd(self.linkds - 1) }
     }
 
     fn member(&self, rng: &mut Rng) -> Who {
@@ -173,7 +214,8 @@ impl Plan {
         let linkd = Who::Linkd(rng.below(self.linkds.into()) as u8);
         let provider = Who::Provider(rng.below(self.offers.len() as u64) as u8);
         let client = Who::Client(rng.below(self.clients.into()) as u8);
-        let pairs = [[provider, linkd], [provider, linkd], [linkd, provider], [client, linkd], [linkd, client]];
+        let pairs =
+            [[provider, linkd], [provider, linkd], [linkd, provider], [client, linkd], [linkd, client]];
         match rng.below(8) {
             0 => [self.member(rng), Who::Directory],
             1 => [Who::Directory, self.member(rng)],
@@ -203,7 +245,10 @@ fn offer(index: u8, rng: &mut Rng) -> Offer {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { seed, linkds, workers, clients, brisk, .. } = self;
-        writeln!(f, "seed {seed}: {linkds} linkds of {workers} workers, {clients} clients, brisk leases: {brisk}")?;
+        writeln!(
+            f,
+            "seed {seed}: {linkds} linkds of {workers} workers, {clients} clients, brisk leases: {brisk}"
+        )?;
         for (index, offer) in self.offers.iter().enumerate() {
             let modules: Vec<_> = offer.modules.iter().map(ToString::to_string).collect();
             writeln!(f, "  game-{index} {} serves {}", offer.version, modules.join(" "))?;
@@ -219,7 +264,9 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Fault::Cut { ends: [a, b], noticed } => {
-                let word = |noticed: &Option<Span>| noticed.map_or("by silence".into(), |span| format!("after {span}"));
+                let word = |noticed: &Option<Span>| {
+                    noticed.map_or("by silence".into(), |span| format!("after {span}"))
+                };
                 let [first, second] = noticed.each_ref().map(word);
                 write!(f, "cut {a} from {b}; {a} notices {first}, {b} {second}")
             }
@@ -235,6 +282,9 @@ impl fmt::Display for Fault {
             Fault::Twin { of, span } => write!(f, "start a second {of} for {span}"),
             Fault::Mood { provider, mood, span } => write!(f, "{mood:?} game-{provider} for {span}"),
             Fault::Clog { linkd, span } => write!(f, "clog linkd-{linkd} for {span}"),
+            Fault::Retire { who, hard } => {
+                write!(f, "end {}{who} for good", if *hard { "the machine of " } else { "" })
+            }
             Fault::LoseDelta { to } => write!(f, "lose a delta to {to}"),
         }
     }

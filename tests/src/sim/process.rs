@@ -20,6 +20,8 @@ pub struct Slot {
     pub who: Who,
     /// A second process of a node id that another slot has.
     pub twin: bool,
+    /// Never starts again.
+    pub retired: bool,
     /// Counts the starts.
     pub life: u32,
     pub node: Option<Node>,
@@ -37,7 +39,7 @@ pub enum Node {
 
 impl Slot {
     pub fn new(who: Who, twin: bool) -> Self {
-        Self { who, twin, life: 0, node: None, paused: false, backlog: VecDeque::new() }
+        Self { who, twin, retired: false, life: 0, node: None, paused: false, backlog: VecDeque::new() }
     }
 
     /// Whether this start is the one that runs.

@@ -12,13 +12,25 @@ use super::talk::Talk;
 #[derive(Debug)]
 pub enum Item {
     /// A message reaches the end `to` of a connection.
-    Deliver { conn: ConnId, to: Side, talk: Talk },
+    Deliver {
+        conn: ConnId,
+        to: Side,
+        talk: Talk,
+    },
     /// The end `to` of a connection learns that the connection is over.
-    Gone { conn: ConnId, to: Side },
+    Gone {
+        conn: ConnId,
+        to: Side,
+    },
     /// A process looks at its clock.
     Tick(Place),
     /// A handler of a provider has done its work.
-    Worked { at: Place, conn: ConnId, sid: LinkSid, job: Job },
+    Worked {
+        at: Place,
+        conn: ConnId,
+        sid: LinkSid,
+        job: Job,
+    },
     /// The plan's fault of this number begins, or ends.
     Fault(usize),
     Lift(usize),

@@ -12,7 +12,11 @@ use wire::link::{LinkBroken, UserState, message};
 #[derive(Debug, Clone)]
 pub enum Syn {
     Client,
-    Provider { node: NodeId, epoch: Epoch, worker: u8 },
+    Provider {
+        node: NodeId,
+        epoch: Epoch,
+        worker: u8,
+    },
     /// A node to the directory.
     Member,
 }
@@ -95,7 +99,9 @@ impl fmt::Display for Talk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Talk::Frame(bytes) => f.write_str(&super::frames::show(bytes)),
-            Talk::Send { sids, frame } => write!(f, "send to {}: {}", sids.len() / 8, super::frames::show(frame)),
+            Talk::Send { sids, frame } => {
+                write!(f, "send to {}: {}", sids.len() / 8, super::frames::show(frame))
+            }
             Talk::Broadcast { frame, .. } => write!(f, "broadcast: {}", super::frames::show(frame)),
             Talk::Dispatch { sid, type_id, payload } => {
                 write!(f, "dispatch {sid} {type_id}, {} bytes", payload.len())

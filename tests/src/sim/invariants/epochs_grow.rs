@@ -26,7 +26,9 @@ impl Invariant for EpochsGrow {
         hold(epoch > 0, || format!("{node} gets no epoch"))?;
         let largest = self.largest.entry(node.clone()).or_default();
         let new = claimed == 0 || epoch != claimed;
-        hold(!new || epoch > *largest, || format!("{node} {start} gets epoch {epoch}, {largest} was given before"))?;
+        hold(!new || epoch > *largest, || {
+            format!("{node} {start} gets epoch {epoch}, {largest} was given before")
+        })?;
         *largest = epoch.max(*largest);
         let owner = *self.starts.entry((node.clone(), epoch)).or_insert(start);
         hold(owner == start, || format!("{node} {start} gets epoch {epoch}, which is {owner}'s"))

@@ -87,7 +87,11 @@ pub enum Listing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Saw<'a> {
     Asked(&'a Asked),
-    Answered { uid: u64, result: i64, by: Option<u64> },
+    Answered {
+        uid: u64,
+        result: i64,
+        by: Option<u64>,
+    },
     /// A report with this code.
     Told(i64),
     /// Its connection is over.

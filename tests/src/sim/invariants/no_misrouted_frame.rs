@@ -25,18 +25,23 @@ impl Invariant for NoMisroutedFrame {
             let Said::Asked(asked) = said else {
                 return Err(format!("{sid} said nothing for a module and {type_id} was dispatched"));
             };
-            let provider = told.provider(*at, to.conn).ok_or_else(|| format!("{type_id} of {sid} goes to nobody"))?;
-            let session = told.session(*at, *sid).ok_or_else(|| format!("{sid} has ended and sends {type_id}"))?;
+            let provider =
+                told.provider(*at, to.conn).ok_or_else(|| format!("{type_id} of {sid} goes to nobody"))?;
+            let session =
+                told.session(*at, *sid).ok_or_else(|| format!("{sid} has ended and sends {type_id}"))?;
             hold(session.account.is_some(), || format!("{sid} has not logged in and sends {type_id}"))?;
             let module = asked.way.module();
             let bound = (asked.way != Way::Key).then(|| session.binds.get(&module)).flatten();
-            let verdict = match bound {
-                Some(home) if *home != to.conn => Err(format!("is bound to {home}")),
-                Some(_) if provider.overload >= 2 && !asked.critical => Err("is bound to it while it is overloaded".into()),
+            // That a bind is kept is one_home's to say.
+            let verdict = match bound.filter(|home| **home == to.conn) {
+                Some(_) if provider.overload >= 2 && !asked.critical => {
+                    Err("is bound to it while it is overloaded".into())
+                }
                 Some(_) => Ok(()),
                 None => may_be_chosen(provider, module, session.version),
             };
-            verdict.map_err(|why| format!("{type_id} of {sid} goes to {} {}: {why}", provider.node, to.conn))?;
+            verdict
+                .map_err(|why| format!("{type_id} of {sid} goes to {} {}: {why}", provider.node, to.conn))?;
         }
         Ok(())
     }

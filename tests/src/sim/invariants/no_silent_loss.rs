@@ -43,17 +43,26 @@ impl Invariant for NoSilentLoss {
     fn see(&mut self, _told: &Told, seen: &Seen<'_>) -> Verdict {
         match seen {
             Seen::Client { conn, saw } => self.client(*conn, saw),
-            Seen::Router { at, input, actions } if UNBOUND_ARE_NOT_TOLD && self.pass_over(*at, input, actions) => Ok(()),
+            Seen::Router { at, input, actions }
+                if UNBOUND_ARE_NOT_TOLD && self.pass_over(*at, input, actions) =>
+            {
+                Ok(())
+            }
             Seen::Router { input: Input::Frame { said: Said::Asked(asked), .. }, actions, .. } => {
                 // The router's own books: a frame that is not closed upon has one end there.
                 let ends = |action: &&Action| {
                     matches!(
                         action,
-                        Action::Dispatch { .. } | Action::Refuse { .. } | Action::CloseClient { .. } | Action::Dropped(_)
+                        Action::Dispatch { .. }
+                            | Action::Refuse { .. }
+                            | Action::CloseClient { .. }
+                            | Action::Dropped(_)
                     )
                 };
                 let count = actions.iter().filter(ends).count();
-                hold(count == 1, || format!("request {} has {count} ends at its router: {actions:?}", asked.uid))
+                hold(count == 1, || {
+                    format!("request {} has {count} ends at its router: {actions:?}", asked.uid)
+                })
             }
             Seen::Sessions { actions, .. } => {
                 for action in *actions {
@@ -68,7 +77,8 @@ impl Invariant for NoSilentLoss {
     }
 
     fn end(&mut self, _cluster: &Cluster) -> Verdict {
-        let lost: Vec<_> = self.open.values().filter(|open| !open.told).map(|open| open.text.as_str()).collect();
+        let lost: Vec<_> =
+            self.open.values().filter(|open| !open.told).map(|open| open.text.as_str()).collect();
         hold(lost.is_empty(), || format!("no answer, no refusal, no word: {}", lost.join("; ")))
     }
 }
@@ -91,7 +101,8 @@ impl NoSilentLoss {
                 _ => {}
             }
         }
-        let lost = |open: &&mut Open| open.at.is_some_and(|(router, conn)| router == at && ended.contains(&conn));
+        let lost =
+            |open: &&mut Open| open.at.is_some_and(|(router, conn)| router == at && ended.contains(&conn));
         self.open.values_mut().filter(lost).for_each(|open| open.told = true);
         !ended.is_empty()
     }

@@ -21,20 +21,33 @@ impl Invariant for Progress {
         for client in cluster.clients() {
             let (account, owed) = (client.account(), &client.owed);
             hold(client.is_content(), || {
-                format!("{account}, {PROGRESS} after healing: logged in {}, no answer from {owed:?}", client.logged_in)
+                format!(
+                    "{account}, {PROGRESS} after healing: logged in {}, no answer from {owed:?}",
+                    client.logged_in
+                )
             })?;
         }
         let here = cluster.clients().filter(|client| client.is_here()).count();
-        let sessions: usize = cluster.linkds().flat_map(|linkd| &linkd.workers).map(|worker| worker.router.sessions()).sum();
-        hold(here == sessions, || format!("{here} clients are connected and linkds hold {sessions} sessions"))?;
+        let sessions: usize =
+            cluster.linkds().flat_map(|linkd| &linkd.workers).map(|worker| worker.router.sessions()).sum();
+        hold(here == sessions, || {
+            format!("{here} clients are connected and linkds hold {sessions} sessions")
+        })?;
+        let workers: usize = cluster.linkds().map(|linkd| linkd.workers.len()).sum();
         for provider in cluster.providers() {
+            let links = provider.links.len();
+            hold(links == workers, || format!("a provider has {links} connections to {workers} workers"))?;
             for link in provider.links.values() {
-                hold(link.stage == Stage::Introduced, || format!("a connection to {:?} is {:?}", link.key, link.stage))?;
-                let linkd = cluster.linkds().find(|linkd| linkd.member.epoch == link.key.epoch);
+                hold(link.stage == Stage::Introduced, || {
+                    format!("a connection to {:?} is {:?}", link.key, link.stage)
+                })?;
+                let linkd = cluster.linkds().find(|linkd| *linkd.name() == link.key.node);
                 let live: BTreeSet<_> = linkd.into_iter().flat_map(|linkd| linkd.sids()).collect();
                 let left: Vec<_> = link.sids.difference(&live).collect();
                 hold(left.is_empty(), || format!("a provider keeps {left:?} of {:?}", link.key))?;
-                hold(link.sessions.in_flight() == 0, || format!("{} requests never end", link.sessions.in_flight()))?;
+                hold(link.sessions.in_flight() == 0, || {
+                    format!("{} requests never end", link.sessions.in_flight())
+                })?;
             }
         }
         Ok(())

@@ -44,7 +44,9 @@ impl Invariant for SessionFifo {
             Seen::Sessions { at, fed, actions } => self.sessions(*at, *fed, actions),
             Seen::Client { conn, saw: Saw::Answered { uid, result: 0, by: Some(by) } } => {
                 let last = self.answers.insert((*conn, *by), *uid);
-                hold(last.is_none_or(|last| last < *uid), || format!("the answer to {uid} comes after that to {last:?}"))
+                hold(last.is_none_or(|last| last < *uid), || {
+                    format!("the answer to {uid} comes after that to {last:?}")
+                })
             }
             Seen::Client { conn, saw: Saw::Closed } => {
                 self.answers.retain(|(known, _), _| known != conn);
@@ -73,7 +75,9 @@ impl SessionFifo {
             match action {
                 Action::Opened { to, opened } => {
                     let sid = LinkSid(opened.link_sid);
-                    hold(self.introduced.insert((at, sid, to.conn)), || format!("{sid} is introduced twice to {}", to.conn))?;
+                    hold(self.introduced.insert((at, sid, to.conn)), || {
+                        format!("{sid} is introduced twice to {}", to.conn)
+                    })?;
                 }
                 Action::Dispatch { to, sid, .. } => {
                     let known = self.introduced.contains(&(at, *sid, to.conn));
@@ -126,7 +130,9 @@ impl SessionFifo {
                     return Err(format!("{uid} of {sid} runs after its session"));
                 };
                 hold(!queue.kicked, || format!("{uid} of {sid} runs, which was kicked"))?;
-                hold(queue.running.is_none(), || format!("{uid} and {:?} of {sid} run at once", queue.running))?;
+                hold(queue.running.is_none(), || {
+                    format!("{uid} and {:?} of {sid} run at once", queue.running)
+                })?;
                 hold(queue.last < uid, || format!("{uid} of {sid} runs after {}", queue.last))?;
                 (queue.running, queue.last) = (Some(uid), uid);
                 Ok(())

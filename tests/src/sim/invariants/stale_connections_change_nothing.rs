@@ -22,7 +22,9 @@ impl Invariant for StaleConnectionsChangeNothing {
 
     fn see(&mut self, _told: &Told, seen: &Seen<'_>) -> Verdict {
         match seen {
-            Seen::Stale { at, changed } => hold(!changed, || format!("an old connection changed something at {at}")),
+            Seen::Stale { at, changed } => {
+                hold(!changed, || format!("an old connection changed something at {at}"))
+            }
             Seen::Router { at, actions, .. } => {
                 for action in *actions {
                     if let Action::Accept { sid, .. } = action {

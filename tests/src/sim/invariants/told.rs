@@ -102,8 +102,12 @@ impl Router {
                     let session = self.sessions.entry(*sid).or_default();
                     (session.account, session.version) = (Some(account.clone()), *version);
                 }
-                (Action::Dispatch { to, sid, type_id }, _) => self.dispatched(*sid, type_id.module(), to.conn),
-                (Action::Answer { answer, .. }, Input::Call { conn, ask, .. }) => self.answered(*conn, ask, answer),
+                (Action::Dispatch { to, sid, type_id }, _) => {
+                    self.dispatched(*sid, type_id.module(), to.conn)
+                }
+                (Action::Answer { answer, .. }, Input::Call { conn, ask, .. }) => {
+                    self.answered(*conn, ask, answer)
+                }
                 (Action::CloseProvider { conn, .. }, _) => self.closed(*conn),
                 (Action::CloseClient { sid, .. }, _) => {
                     self.sessions.remove(sid);
@@ -135,7 +139,9 @@ impl Router {
 
     /// A first static request binds all static modules of its provider that are not bound yet.
     fn dispatched(&mut self, sid: LinkSid, module: ModuleId, conn: Generation) {
-        let (Some(session), Some(provider)) = (self.sessions.get_mut(&sid), self.providers.get(&conn)) else { return };
+        let (Some(session), Some(provider)) = (self.sessions.get_mut(&sid), self.providers.get(&conn)) else {
+            return;
+        };
         if module != ROOM && !session.binds.contains_key(&module) {
             for &module in provider.modules.iter().filter(|&&module| module != ROOM) {
                 session.binds.entry(module).or_insert(conn);
@@ -160,7 +166,10 @@ impl Router {
                     }
                 }
             }
-            (Ask::Bind(message::Bind { modules, .. }) | Ask::Subscribe(message::Subscribe { modules }), _) => {
+            (
+                Ask::Bind(message::Bind { modules, .. }) | Ask::Subscribe(message::Subscribe { modules }),
+                _,
+            ) => {
                 provider.modules.extend(modules.iter().map(|spec| ModuleId(spec.id)));
             }
             (Ask::UnBind(unbind), _) if unbind.link_sids.is_empty() => {

@@ -1,7 +1,7 @@
-//! After healing every node sees exactly what the directory lists, removals included. Until then a directory that has
+//! After healing the directory lists exactly who is alive, and every node sees exactly that, removals included. Until then a directory that has
 //! just restarted and knows nothing makes nobody forget anything.
 //!
-//! Holds: Z-22, Z-23.
+//! Holds: H-11, H-13, Z-22, Z-23.
 
 use std::collections::BTreeMap;
 
@@ -34,6 +34,9 @@ impl Invariant for ViewsConverge {
 
     fn end(&mut self, cluster: &Cluster) -> Verdict {
         let Some(directory) = cluster.directory() else { return Err("there is no directory".into()) };
+        let names: Vec<_> = directory.core.nodes().into_iter().map(|info| info.node.to_string()).collect();
+        let alive = cluster.members();
+        hold(names == alive, || format!("the directory lists {names:?}, alive are {alive:?}"))?;
         let mut listed: BTreeMap<(String, String), (Epoch, String)> = BTreeMap::new();
         for info in directory.core.nodes() {
             for service in info.services {
@@ -41,7 +44,9 @@ impl Invariant for ViewsConverge {
             }
         }
         let same = |member: &Member| {
-            let falls = |name: &str| name == member.name || (member.name.ends_with('/') && name.starts_with(member.name));
+            let falls = |name: &str| {
+                name == member.name || (member.name.ends_with('/') && name.starts_with(member.name))
+            };
             let expected: BTreeMap<_, _> = listed.iter().filter(|((name, _), _)| falls(name)).collect();
             let seen = member.view.services(member.name);
             let equal = |((name, node), instance): (&(String, base::NodeId), &node::directory::Instance)| {

@@ -10,11 +10,12 @@ use linkstead::sessions::{Event, Sessions};
 use wire::code;
 
 use super::super::env::Env;
+use super::super::known::STALE_PROVIDERS_DIAL_ON;
 use super::super::network::ConnId;
 use super::super::plan::Mood;
 use super::super::talk::{Ask, Talk};
-use super::work::Job;
 use super::ProviderNode;
+use super::work::Job;
 
 /// How long each step of an introduction may take.
 const STEP: Span = Span::secs(5);
@@ -79,8 +80,12 @@ impl ProviderNode {
             Talk::Hello { node, epoch } if link.stage == Stage::Hello => self.hello(env, conn, &node, epoch),
             Talk::Reply { call, answer } => self.replied(env, conn, call, &answer),
             Talk::Goodbye => {
+                let unwanted = matches!(link.stage, Stage::Hello | Stage::Announce);
                 env.close(self.me, conn);
                 self.over(env, conn);
+                if unwanted && STALE_PROVIDERS_DIAL_ON {
+                    env.ended.push(self.me);
+                }
             }
             Talk::Opened(opened) => {
                 let (sid, state) = (LinkSid(opened.link_sid), Info { account: opened.account });
@@ -96,7 +101,8 @@ impl ProviderNode {
     }
 
     fn hello(&mut self, env: &mut Env, conn: ConnId, node: &NodeId, epoch: Epoch) {
-        let expected = self.links.get(&conn).is_some_and(|link| link.key.node == *node && link.key.epoch == epoch);
+        let expected =
+            self.links.get(&conn).is_some_and(|link| link.key.node == *node && link.key.epoch == epoch);
         if expected {
             return self.begin(env, conn, Stage::Announce);
         }

@@ -203,7 +203,8 @@ impl ProviderNode {
         self.member.tick(env);
         let given = self.member.epoch.is_given();
         let due = |(key, dialler): (&Key, &Dialler)| {
-            (given && dialler.conn.is_none() && (dialler.forgotten || dialler.next <= env.now)).then(|| key.clone())
+            (given && dialler.conn.is_none() && (dialler.forgotten || dialler.next <= env.now))
+                .then(|| key.clone())
         };
         let due: Vec<Key> = self.diallers.iter().filter_map(due).collect();
         for key in due {

@@ -25,7 +25,14 @@ const LEASE: Span = Span::secs(15);
 pub struct Job(pub Asked);
 
 impl ProviderNode {
-    pub(super) fn dispatch(&mut self, env: &mut Env, conn: ConnId, sid: LinkSid, type_id: TypeId, payload: &Bytes) {
+    pub(super) fn dispatch(
+        &mut self,
+        env: &mut Env,
+        conn: ConnId,
+        sid: LinkSid,
+        type_id: TypeId,
+        payload: &Bytes,
+    ) {
         if let Some(asked) = Asked::read(type_id, payload) {
             self.step(env, conn, Event::Dispatch { sid, job: Job(asked), parallel: false });
         }
@@ -45,7 +52,6 @@ impl ProviderNode {
         };
         let mut actions = Vec::new();
         link.sessions.step(env.now, event, &mut actions);
-        link.sessions.check();
         let ignored = matches!(actions.first(), Some(Action::Ignored { .. }));
         match fed {
             Fed::Opened(sid) if !ignored => {
@@ -55,6 +61,7 @@ impl ProviderNode {
         }
         let at = LinkId { place: self.me, conn };
         env.see(&Seen::Sessions { at, fed, actions: &actions });
+        link.sessions.check();
         for action in actions {
             self.perform(env, conn, action);
         }
@@ -149,7 +156,11 @@ impl ProviderNode {
             let Some(conn) = conn.filter(|_| due) else { continue };
             self.step(env, conn, Event::Kicked { sid });
             let text = "enough".to_owned();
-            self.call(env, conn, Ask::Kick(message::Kick { link_sid: sid.0, code: 7, text, report_only: false }));
+            self.call(
+                env,
+                conn,
+                Ask::Kick(message::Kick { link_sid: sid.0, code: 7, text, report_only: false }),
+            );
             let asked = Some((conn, self.last_call(conn)));
             let kick = &mut self.kicks[index];
             (kick.next, kick.asked) = (env.now + Span::secs(2), asked);
