@@ -265,6 +265,7 @@ fn sends_reach_live_sessions_and_the_rest_is_counted() {
             forward ann
             forward bob
             > broadcast game-1 2.0.0.0
+            forward ann
             forward bob
             > gone game-1
             > send game-1 ann
