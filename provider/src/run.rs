@@ -134,7 +134,7 @@ impl Builder {
         let serving = tokio::spawn(ops::serve(listener, shown, operator, cancel.clone()));
         let stopped = tokio::select! {
             stopped = running.stopped() => stopped,
-            () = follow(&running, &readiness) => Ok(()),
+            () = follow(&node, &running, &readiness) => Ok(()),
         };
         cancel.cancel();
         if let Ok(Err(error)) = serving.await {
@@ -144,12 +144,17 @@ impl Builder {
     }
 }
 
-/// Keeps the readiness condition in step; never ends.
-async fn follow(running: &crate::Running, readiness: &ops::Readiness) {
+/// Keeps the readiness condition in step and says once that it is met; never ends.
+async fn follow(node: &NodeId, running: &crate::Running, readiness: &ops::Readiness) {
     let mut changes = running.changes();
+    let mut said = false;
     loop {
         if running.is_ready() {
             readiness.met("linkds");
+            if !std::mem::replace(&mut said, true) {
+                // A closed standard output is no reason not to serve.
+                let _ = say(&format!("{node} ready"));
+            }
         } else {
             readiness.unmet("linkds", "not every linkd takes requests for this provider");
         }

@@ -45,7 +45,121 @@ pub const FAULTS: &[Fault] = &[
         breaks: "a late close removes the newer connection's entry",
         filter: "generation::",
     },
+    simulated("link_sid_reused", "a linkd gives a closed session's number to the next one"),
+    simulated("static_bind_overwrites", "a first request rebinds static modules that are bound already"),
+    simulated("not_sent_is_silent", "a request that a full outbox refuses is not answered"),
+    simulated("choice_ignores_overload", "an overloaded or disabled provider is chosen"),
+    simulated("view_forgets_removals", "what vanished while a node was away stays in its view"),
+    simulated(
+        "view_drops_while_warming",
+        "a directory that has just restarted makes nodes forget what they knew",
+    ),
+    simulated("view_ignores_gaps", "a lost change of the directory is not noticed"),
+    simulated("session_requests_overlap", "two requests of one session run at once"),
+    simulated("link_broken_overtakes", "the end of a session overtakes its requests"),
+    simulated("kicked_session_executes", "a kicked session goes on executing"),
+    simulated("in_flight_unbounded", "a session may have any number of requests waiting"),
+    simulated("directory_repeats_epochs", "a new start gets the epoch of the one before"),
+    simulated("directory_admits_duplicates", "a second start is let in while the first one answers"),
+    simulated(
+        "directory_blames_after_a_pause",
+        "a directory that slept gives up everybody it could not hear",
+    ),
+    simulated("directory_closes_by_key", "the close of an old session disconnects the new one"),
+    in_package(
+        "handshake_twice",
+        "linkd",
+        "a second handshake message resets the session",
+        "a_second_handshake",
+    ),
+    in_package(
+        "late_dispatch_runs",
+        "linkstead",
+        "a request that comes after its session's end still runs",
+        "the_end_of_a_session_comes_after_its_requests",
+    ),
+    in_package(
+        "link_ref_ignores_epoch",
+        "linkstead",
+        "a session of an earlier start of a linkd is taken for one of this",
+        "a_session_of_an_earlier_start_is_never_reached",
+    ),
+    in_package(
+        "directory_removal_cuts",
+        "linkstead",
+        "a linkd that the directory lost is cut off",
+        "a_linkd_that_is_listed_no_longer_keeps",
+    ),
+    in_package(
+        "bind_before_announce",
+        "linkstead",
+        "modules are bound before the provider has said who it is",
+        "each_worker_is_told_who_what_and_what_else",
+    ),
+    in_package(
+        "full_outbox_loses_replies",
+        "linkstead",
+        "a reply for which there is no room is lost",
+        "a_linkd_that_reads_slowly_loses_nothing",
+    ),
+    in_package(
+        "overload_told_late",
+        "linkstead",
+        "overload is reported at the next slow beat",
+        "what_matters_is_told_at_once",
+    ),
+    in_package(
+        "lifecycle_counts_while_draining",
+        "node",
+        "a draining node counts what it refuses as in flight",
+        "the_order_is_fixed_and_requests_end_first",
+    ),
+    in_package(
+        "lifecycle_hurry_skips_save",
+        "node",
+        "a second signal skips the save",
+        "a_second_signal_skips_the_waits_and_still_saves",
+    ),
+    in_package(
+        "client_drops_when_full",
+        "client",
+        "a client whose queue is full loses pushes silently",
+        "events::a_full_queue",
+    ),
+    in_package(
+        "client_reverses_pushes",
+        "client",
+        "pushes are handed out in another order",
+        "events::a_thousand",
+    ),
+    in_package(
+        "client_counts_no_late_answers",
+        "client",
+        "an answer nobody waits for leaves no trace",
+        "requests::a_late_answer",
+    ),
+    in_package(
+        "client_leaves_requests_waiting",
+        "client",
+        "requests in flight outlive their connection",
+        "requests::the_end_of_the_connection",
+    ),
 ];
+
+/// A fault that the simulator must see.
+const fn simulated(name: &'static str, breaks: &'static str) -> Fault {
+    Fault { name, package: "tests", breaks, filter: "seeds_keep_every_promise" }
+}
+
+/// A fault that a test of its own package must see.
+const fn in_package(
+    name: &'static str,
+    package: &'static str,
+    breaks: &'static str,
+    filter: &'static str,
+) -> Fault {
+    Fault { name, package, breaks, filter }
+}
 
 /// What became of one fault.
 #[derive(Debug, Clone, PartialEq, Eq)]

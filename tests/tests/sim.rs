@@ -16,7 +16,10 @@ fn hold(seeds: std::ops::Range<u64>) {
             })
         };
         let running: Vec<_> = (0..threads).map(run).collect();
-        running.into_iter().filter_map(|thread| thread.join().unwrap()).collect()
+        running
+            .into_iter()
+            .filter_map(|thread| thread.join().expect("a run of the simulator catches what panics in it"))
+            .collect()
     });
     assert!(broken.is_empty(), "{}", broken[0]);
 }

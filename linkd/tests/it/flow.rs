@@ -86,3 +86,46 @@ async fn the_end_of_a_provider_and_of_the_worker_reach_the_client() {
     let totals = stopping.await.unwrap();
     assert_eq!((totals.accepted, totals.closed), (1, 1));
 }
+
+/// Providers bind sessions as fast as they can and vanish in the middle of it, again and again: the worker goes on, and
+/// a neighbour is served all the while.
+///
+/// Holds: Q3.
+#[tokio::test]
+async fn a_storm_of_binds_while_providers_vanish_stops_nobody() {
+    let world = World::start(settings());
+    let mut steady = world.provider("steady-1", true).await;
+    let mut clients = Vec::new();
+    let mut sids = Vec::new();
+    for n in 0..20 {
+        let mut client = world.login(&format!("player-{n}")).await;
+        client.send(&request(1, b"hi")).await;
+        client.frame().await.unwrap();
+        sids.push(steady.opened().await.0);
+        clients.push(client);
+    }
+    for round in 0..30 {
+        let storm = world.provider(&format!("storm-{round}"), false).await;
+        let module = message::Module { id: 8, name: "Eight".into(), dynamic: true, contract: 8, ..Default::default() };
+        let modules = vec![module];
+        let patience = std::time::Duration::from_secs(20);
+        let subscribe = message::Subscribe { modules: modules.clone() };
+        storm.link.call::<()>(link::SUBSCRIBE, &subscribe, patience).await.unwrap();
+        let bind = message::Bind { modules, link_sids: sids.clone() };
+        for _ in 0..200 {
+            let meta = wire::node::Meta::call(link::BIND, 0, 0);
+            storm.link.push_message(&meta, &bind).unwrap();
+        }
+        // Gone with most of it still on its way.
+        storm.link.outbox.flush();
+        storm.link.outbox.abandon();
+        clients[0].send(&request(100 + round, b"still here")).await;
+        loop {
+            let got = clients[0].frame().await.unwrap();
+            if got.head.session == 100 + round && got.type_id == crate::world::SEVEN {
+                break;
+            }
+        }
+    }
+    assert_eq!(world.stop().await.sessions, 0);
+}

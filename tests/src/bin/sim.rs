@@ -8,7 +8,7 @@ use clap::Parser;
 use tests::sim::{self, Keep, Outcome, Tally};
 
 /// How many seeds `--smoke` runs.
-const SMOKE: u64 = 300;
+const SMOKE: u64 = 2_000;
 
 #[derive(Parser)]
 #[command(name = "cargo sim", about = "Runs the cluster's cores in virtual time, out of a seed")]

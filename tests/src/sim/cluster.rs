@@ -45,7 +45,7 @@ impl Cluster {
         slots.extend((0..plan.clients).map(|n| Slot::new(Who::Client(n), false)));
         let mut env = Env {
             now: Mono::ZERO,
-            rng: Rng::new(base::hash::mix(plan.seed ^ 0x7275_6e)),
+            rng: Rng::new(base::hash::mix(plan.seed ^ 0x0072_756e)),
             queue: Queue::default(),
             network: Network::default(),
             trace: Trace::new(keep),

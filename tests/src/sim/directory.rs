@@ -1,7 +1,8 @@
 //! The directory's process: the `Directory` core between its sessions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use base::NodeId;
 use base::generation::{Generation, Generations};
 use service_manager::directory::{Action, Directory, Event, Limits, Settings};
 use wire::code;
@@ -31,6 +32,8 @@ pub struct DirectoryNode {
     generations: Generations,
     sessions: BTreeMap<Generation, Session>,
     by_conn: BTreeMap<ConnId, Generation>,
+    /// The start of each node that was let in last.
+    starts: BTreeMap<NodeId, Place>,
 }
 
 #[derive(Debug)]
@@ -55,6 +58,7 @@ impl DirectoryNode {
             generations: Generations::default(),
             sessions: BTreeMap::new(),
             by_conn: BTreeMap::new(),
+            starts: BTreeMap::new(),
         }
     }
 
@@ -84,6 +88,14 @@ impl DirectoryNode {
 
     pub fn tick(&mut self, env: &mut Env) {
         self.step(env, Generation::default(), Event::Tick);
+        // Time alone removes only whom it has heard nothing from.
+        let listed: BTreeSet<NodeId> = self.core.nodes().into_iter().map(|info| info.node).collect();
+        let gone: Vec<_> = self.starts.iter().filter(|(node, _)| !listed.contains(*node)).collect();
+        for (node, start) in gone {
+            let healthy = env.network.could_speak(*start, env.now);
+            env.see(&Seen::Evicted { node: node.as_str(), healthy });
+        }
+        self.starts.retain(|node, _| listed.contains(node));
     }
 
     fn step(&mut self, env: &mut Env, session: Generation, event: Event) {
@@ -120,8 +132,8 @@ impl DirectoryNode {
         }
     }
 
-    /// Tells who watches which start was let in, and which one lost its place to it.
-    fn show_admission(&self, env: &mut Env, actions: &[Action]) {
+    /// Tells who watches which start was let in, which one lost its place to it, and who was given up.
+    fn show_admission(&mut self, env: &mut Env, actions: &[Action]) {
         let mut loser = None;
         for action in actions {
             let Action::Send { session, message } = action else { continue };
@@ -131,6 +143,7 @@ impl DirectoryNode {
                 From::Welcome(welcome) => {
                     let Some(start) = known.start else { continue };
                     let (node, claimed, epoch) = (&known.node, known.claimed, welcome.epoch);
+                    self.starts.extend(NodeId::new(node).ok().map(|node| (node, start)));
                     env.see(&Seen::Welcome { node, start, claimed, epoch });
                     if let Some(loser) = loser.take().filter(|loser| loser.start != known.start) {
                         let healthy = env.network.is_healthy(loser.conn, env.now);

@@ -74,6 +74,10 @@ impl Cluster {
     fn cut(&mut self, slots: [usize; 2], noticed: [Option<Span>; 2]) {
         for conn in self.env.network.between(slots[0], slots[1]) {
             self.env.network.cut(conn);
+            if slots.contains(&0) {
+                // A node that does not know it is cut off from the directory can't speak there.
+                self.env.network.disturb(slots[0].max(slots[1]), self.env.now + self.env.terms.ttl);
+            }
             for to in 0..2 {
                 let Some(place) = self.env.network.end(conn, to) else { continue };
                 let notice = noticed[usize::from(place.slot == slots[1])];
@@ -117,7 +121,7 @@ impl Cluster {
     /// All faults end: from now on the cluster has to come right by itself.
     pub(super) fn heal(&mut self) {
         self.env.trace.say(self.env.now, || "--- all healed".into());
-        self.env.network.unblock();
+        self.env.network.heal();
         self.env.healed = true;
         for index in 0..self.slots.len() {
             if self.slots[index].twin {

@@ -220,13 +220,13 @@ impl Member {
 
     /// Sends what this node offers if the session does not know it.
     fn sync(&mut self, env: &mut Env) {
-        if let Stage::Admitted { conn, registered, .. } = &mut self.stage {
-            if self.seq > *registered {
-                *registered = self.seq;
-                let services = self.wanted.iter().map(Into::into).collect();
-                let register = msg::Register { seq: self.seq, services };
-                env.send(self.me, *conn, Talk::To(To::Register(register)));
-            }
+        if let Stage::Admitted { conn, registered, .. } = &mut self.stage
+            && self.seq > *registered
+        {
+            *registered = self.seq;
+            let services = self.wanted.iter().map(Into::into).collect();
+            let register = msg::Register { seq: self.seq, services };
+            env.send(self.me, *conn, Talk::To(To::Register(register)));
         }
     }
 

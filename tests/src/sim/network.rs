@@ -135,8 +135,10 @@ impl Network {
         self.blocked.insert((from, to), until);
     }
 
-    pub fn unblock(&mut self) {
+    /// Nothing new is held up or lost. Cut connections stay cut: their ends must notice.
+    pub fn heal(&mut self) {
         self.blocked.clear();
+        self.wires.values_mut().for_each(|wire| wire.loses_delta = false);
     }
 
     /// A fault touches this slot until then.
@@ -147,11 +149,18 @@ impl Network {
 
     /// Nothing has touched this connection or its ends for so long that whatever was asked there is answered.
     pub fn is_healthy(&self, conn: ConnId, now: Mono) -> bool {
-        let calm = |end: &End| {
-            let over = self.disturbed.get(&end.place.slot).copied().unwrap_or_default();
-            end.open && (over == Mono::ZERO || over + Span::secs(3) < now)
-        };
-        self.wires.get(&conn).is_some_and(|wire| !wire.cut && wire.ends.iter().all(calm))
+        let Some(wire) = self.wires.get(&conn).filter(|wire| !wire.cut) else { return false };
+        wire.ends.iter().all(|end| end.open && self.is_calm(end.place.slot, now))
+    }
+
+    /// This start runs, and nothing has kept it from speaking for a while.
+    pub fn could_speak(&self, place: Place, now: Mono) -> bool {
+        let mine = |wire: &Wire| wire.ends.iter().any(|end| end.place == place && end.open);
+        self.is_calm(place.slot, now) && self.wires.values().any(mine)
+    }
+
+    fn is_calm(&self, slot: usize, now: Mono) -> bool {
+        self.disturbed.get(&slot).is_none_or(|&over| over + Span::secs(3) < now)
     }
 
     fn side(&self, conn: ConnId, place: Place) -> Option<Side> {
@@ -202,10 +211,10 @@ impl Env {
 
     /// Tells the end `to` that the connection is over, in order, unless the connection is cut.
     pub fn end_told(&mut self, conn: ConnId, to: Side) {
-        if self.network.receiver(conn, to).is_some() {
-            if let Some(at) = self.due(conn, to) {
-                self.queue.push(at, Item::Gone { conn, to });
-            }
+        if self.network.receiver(conn, to).is_some()
+            && let Some(at) = self.due(conn, to)
+        {
+            self.queue.push(at, Item::Gone { conn, to });
         }
     }
 

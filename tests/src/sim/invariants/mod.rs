@@ -7,6 +7,7 @@ mod no_misrouted_frame;
 mod no_silent_loss;
 mod one_home;
 mod one_start;
+mod only_silence_kills;
 mod progress;
 mod session_fifo;
 mod stale_connections_change_nothing;
@@ -58,6 +59,8 @@ pub enum Seen<'a> {
     Welcome { node: &'a str, start: Place, claimed: u64, epoch: u64 },
     /// The start that held the node id lost it to another.
     Superseded { node: &'a str, claimed: u64, healthy: bool },
+    /// The directory gave a node up because nothing was heard from it.
+    Evicted { node: &'a str, healthy: bool },
     /// A client did or heard something.
     Client { conn: ConnId, saw: Saw<'a> },
     /// A process is gone.
@@ -169,6 +172,7 @@ impl Default for Watch {
             Box::<session_fifo::SessionFifo>::default(),
             Box::<epochs_grow::EpochsGrow>::default(),
             Box::<one_start::OneStart>::default(),
+            Box::<only_silence_kills::OnlySilenceKills>::default(),
             Box::<views_converge::ViewsConverge>::default(),
             Box::<stale_connections_change_nothing::StaleConnectionsChangeNothing>::default(),
             Box::<progress::Progress>::default(),

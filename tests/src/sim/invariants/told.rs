@@ -81,10 +81,10 @@ impl Router {
         match input {
             Input::ProviderOpened { conn, node, .. } => self.opened(*conn, node.clone()),
             Input::Loaded { conn, load } => {
-                if let Some(provider) = self.providers.get_mut(conn) {
-                    if load.seq > provider.load_seq {
-                        (provider.load_seq, provider.overload) = (load.seq, load.overload);
-                    }
+                if let Some(provider) = self.providers.get_mut(conn)
+                    && load.seq > provider.load_seq
+                {
+                    (provider.load_seq, provider.overload) = (load.seq, load.overload);
                 }
             }
             Input::ProviderClosed { conn } => self.closed(*conn),

@@ -117,7 +117,7 @@ impl ProviderNode {
         let push = || frames::whole(frames::PUSH, Head::PROTOCOL, |_| {});
         match env.rng.below(40) {
             0..3 => {
-                let role = Some(Role(asked.uid)).filter(|_| asked.uid % 3 != 0);
+                let role = Some(Role(asked.uid)).filter(|_| !asked.uid.is_multiple_of(3));
                 env.send(self.me, conn, Talk::UserState(UserState { link_sid: sid, role }));
             }
             3 if !env.healed => self.kick(env, conn, sid),
