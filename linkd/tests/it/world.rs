@@ -94,7 +94,7 @@ impl World {
             worker: 0,
         };
         let stream = Tcp.detach(theirs).unwrap();
-        let conn = Generation(node.bytes().map(u64::from).sum());
+        let conn = Generation(base::hash::bytes(node.as_bytes()));
         let letter = Letter::Provider { stream, peer: peer(node, net::hello::Role::Provider), conn };
         assert!(self.mailbox.post(letter).is_ok());
         let (mut read, write) = tokio::io::split(ours);
