@@ -64,6 +64,14 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
         metrics: Some(telemetry::metrics().context("metrics")?),
     };
     let serving = tokio::spawn(ops::serve(ops_listener, ops, Arc::new(operator), cancel.clone()));
+    let ending = tokio::spawn({
+        let (directory, shutdown) = (directory.clone(), shutdown.clone());
+        async move {
+            directory.outlived().await;
+            tracing::error!("another start of this node was admitted since; this one stops, start it again");
+            shutdown.stop();
+        }
+    });
     println!("linkd ready, clients on {}, providers on {}", linkd.client_addr, linkd.provider_addr);
     let close = || async { linkd.close_port() };
     let save = || async { Ok(()) };
@@ -71,6 +79,7 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
         tracing::warn!(%error, "the stop was not clean");
     }
     linkd.stop().await;
+    ending.abort();
     directory.leave().await;
     cancel.cancel();
     // The ops port ends last, so that the stop can be watched.

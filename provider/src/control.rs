@@ -50,6 +50,8 @@ pub(crate) async fn control(control: Control) -> Result<(), node::shutdown::Stop
         tokio::task::spawn_local(follow(hub.clone(), linkds, workers, ended, wanted, stop_dialling.clone()));
     let measuring = tokio::task::spawn_local(measure(hub.clone()));
     let hurrying = tokio::task::spawn_local(hurry(shutdown.clone(), cancel));
+    let ending =
+        tokio::task::spawn_local(end_when_outlived(hub.clone(), directory.clone(), shutdown.clone()));
     let disabling = tokio::task::spawn_local(disable(hub.clone(), shutdown.stopping()));
     let close = || async {
         // In a short stop nothing else waits for linkds to know; in a long one they have known for a while.
@@ -75,7 +77,26 @@ pub(crate) async fn control(control: Control) -> Result<(), node::shutdown::Stop
     };
     let stopped = shutdown.run(close, save).await;
     hurrying.abort();
+    ending.abort();
     stopped
+}
+
+/// Stops the provider when another start of its node was admitted: linkds refuse this one's epoch, so dialling on would
+/// never end and serve nobody.
+async fn end_when_outlived(hub: Arc<Hub>, directory: Option<Directory>, shutdown: Shutdown) {
+    let told = async {
+        match &directory {
+            Some(directory) => directory.outlived().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = hub.outlived.cancelled() => {}
+        () = told => {}
+    }
+    let node = &hub.identity.node;
+    tracing::error!(%node, "another start of this node was admitted since; this one stops, start it again");
+    shutdown.stop();
 }
 
 /// Keeps a connection to each worker of each linkd. After `stop` it only waits for the last of them to end.

@@ -95,6 +95,9 @@ async fn connection<N: NetIo>(
     link.calls.close();
     conn.close();
     hub.meters.links.decrement(1.0);
+    if matches!(&closed, Closed::Goodbye(refusal) if refusal.code == wire::code::STALE_EPOCH.number) {
+        hub.outlived.cancel();
+    }
     tracing::info!(linkd = %node, %worker, why = %closed, "the connection to the linkd is over");
 }
 

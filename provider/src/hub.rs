@@ -48,6 +48,8 @@ pub(crate) struct Hub {
     pub idle: Notify,
     /// Connections say goodbye and end.
     pub goodbye: CancellationToken,
+    /// Another start of this node was admitted since: this one can serve nobody any more.
+    pub outlived: CancellationToken,
     /// What every linkd was told last.
     pub report: watch::Sender<Report>,
     /// Counts introductions and ends of connections.
@@ -72,6 +74,7 @@ impl Hub {
             draining: AtomicBool::new(false),
             idle: Notify::new(),
             goodbye: CancellationToken::new(),
+            outlived: CancellationToken::new(),
             report: watch::Sender::default(),
             changed: watch::Sender::default(),
             generations: Mutex::default(),

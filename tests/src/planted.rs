@@ -65,6 +65,11 @@ pub const FAULTS: &[Fault] = &[
         "directory_blames_after_a_pause",
         "a directory that slept gives up everybody it could not hear",
     ),
+    simulated("unbound_are_not_told", "who only had a request at a lost provider hears nothing of it"),
+    simulated("old_connection_stays", "a provider's old connection stays beside its new one"),
+    simulated("ring_by_connection", "each linkd places keys by its own connections"),
+    simulated("idle_never_closes", "a half-open client is kept for ever"),
+    simulated("linkds_never_redials", "a provider never comes back to a linkd it lost"),
     simulated("directory_closes_by_key", "the close of an old session disconnects the new one"),
     in_package(
         "handshake_twice",

@@ -124,6 +124,7 @@ codes! {
     STALE_EPOCH = 169, Peer, Retry::Never, "the sender's epoch is older than one already seen", "restart it";
     DUPLICATE_SERVER_ID = 170, Peer, LATER, "another live provider has this server id", "give each provider its own server_id";
     BAD_MESSAGE = 171, Peer, Retry::Never, "a message could not be read", "check that versions differ by at most one";
+    SUPERSEDED = 173, Peer, Retry::Never, "a newer connection of the same node took this one's place", "nothing; the newer one serves";
     UNAVAILABLE = 172, Peer, LATER, "the peer can't be reached", "wait for it or look at its log";
 }
 

@@ -173,8 +173,10 @@ impl Router {
         // The newest connection of a node wins; the one before is closed by its own identity.
         if let Some(old) = self.nodes.owner(&node) {
             let text = format!("{node} connected anew");
-            actions.push(Action::CloseProvider { conn: old, code: &code::STALE_EPOCH, text });
-            self.provider_closed(old, actions);
+            actions.push(Action::CloseProvider { conn: old, code: &code::SUPERSEDED, text });
+            if !base::planted::is("old_connection_stays") {
+                self.provider_closed(old, actions);
+            }
         }
         self.nodes.insert(node.clone(), conn, ());
         self.providers.open(conn, node);
@@ -321,7 +323,11 @@ impl Router {
 
     fn rebuild_ring(&mut self, id: ModuleId) {
         let Some(module) = self.modules.get_mut(&id) else { return };
-        let member = |&p: &ProviderRef| self.providers.get(p).map(|provider| (provider.node.to_string(), p));
+        let name = |provider: &Provider| match base::planted::is("ring_by_connection") {
+            true => provider.conn.to_string(),
+            false => provider.node.to_string(),
+        };
+        let member = |&p: &ProviderRef| self.providers.get(p).map(|provider| (name(provider), p));
         module.ring = Ring::new(module.providers.iter().filter_map(member));
     }
 
@@ -524,7 +530,7 @@ impl Router {
     }
 
     /// Ends a provider by the identity of its connection: a later connection of the same node is not touched. Every
-    /// session that was bound to it is told once and may choose anew.
+    /// session that it knew is told once, since a request of it may be lost, and may choose anew.
     pub(super) fn provider_closed(&mut self, conn: Generation, actions: &mut Vec<Action>) {
         let Some(provider) = self.providers.by_conn(conn).map(|p| p.reference()) else { return };
         let Some(gone) = self.providers.remove(conn) else { return };
@@ -534,10 +540,11 @@ impl Router {
             self.leave_module(id, provider);
         }
         for session in self.sessions.iter_mut() {
-            let before = session.binds.len();
+            // Whoever was introduced there may have a request there, bound or not.
+            let knew = session.opened.contains(&provider);
             session.binds.retain(|&(_, to)| to != provider);
             session.opened.retain(|&to| to != provider);
-            if session.binds.len() != before {
+            if knew && !base::planted::is("unbound_are_not_told") {
                 let code = &code::PROVIDER_BROKEN;
                 let text = code.name.to_string();
                 actions.push(Action::Report { sid: session.sid, from: From::Link, code: code.number, text });

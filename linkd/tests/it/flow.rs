@@ -106,7 +106,8 @@ async fn a_storm_of_binds_while_providers_vanish_stops_nobody() {
     }
     for round in 0..30 {
         let storm = world.provider(&format!("storm-{round}"), false).await;
-        let module = message::Module { id: 8, name: "Eight".into(), dynamic: true, contract: 8, ..Default::default() };
+        let module =
+            message::Module { id: 8, name: "Eight".into(), dynamic: true, contract: 8, ..Default::default() };
         let modules = vec![module];
         let patience = std::time::Duration::from_secs(20);
         let subscribe = message::Subscribe { modules: modules.clone() };

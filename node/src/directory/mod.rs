@@ -155,6 +155,18 @@ impl Directory {
         self.shared.epoch.subscribe()
     }
 
+    /// Waits until this node is given another epoch than its first: another start of it was admitted meanwhile, and
+    /// peers refuse the old epoch. The process ends then and is started again.
+    pub async fn outlived(&self) {
+        let mut epochs = self.epoch_changes();
+        let Ok(first) = epochs.wait_for(|epoch| epoch.is_given()).await.map(|epoch| *epoch) else {
+            return std::future::pending().await;
+        };
+        if epochs.wait_for(|epoch| *epoch != first).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
     /// Replaces the set of services this node offers, now and on every later session. A refusal by the directory is
     /// logged and counted, and leaves the set before it in place there.
     pub fn register(&self, services: Vec<Service>) {

@@ -273,3 +273,26 @@ fn sends_reach_live_sessions_and_the_rest_is_counted() {
         "#]],
     );
 }
+
+/// Found by simulation: a request of an unbound dynamic module was at the provider when it ended.
+///
+/// Holds: Z-08.
+#[test]
+fn whoever_only_had_a_request_at_a_lost_provider_is_told_too() {
+    check(
+        "up game-1 7/dynamic
+         login ann
+         req ann 7:1
+         gone game-1",
+        expect![[r#"
+            > up game-1 7/dynamic
+            > login ann
+            authed ann
+            > req ann 7:1
+            opened game-1 ann
+            dispatch game-1 ann 7:1
+            > gone game-1
+            report ann Link 4 PROVIDER_BROKEN
+        "#]],
+    );
+}

@@ -125,7 +125,7 @@ fn a_server_id_has_one_live_provider_and_a_node_one_epoch() {
             > provider game-1 epoch 4
             close game-1 STALE_EPOCH: game-1 was already here with epoch 5, you say 4
             > provider game-1 epoch 6
-            close #1 STALE_EPOCH: game-1 connected anew
+            close #1 SUPERSEDED: game-1 connected anew
             > announce game-1 1
             done
         "#]],
@@ -154,7 +154,7 @@ fn a_late_close_of_the_old_connection_leaves_the_new_one() {
             > bind old 7
             done
             > provider game-1 as new
-            close old STALE_EPOCH: game-1 connected anew
+            close old SUPERSEDED: game-1 connected anew
             > announce new 1
             done
             > bind new 7

@@ -5,17 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::Generation;
 use linkd::router::Action;
 use linkstead::sessions;
 use wire::code;
 
 use super::super::cluster::Cluster;
-use super::super::frames::{ROOM, Said};
+use super::super::frames::Said;
 use super::super::input::Input;
-use super::super::known::UNBOUND_ARE_NOT_TOLD;
 use super::super::network::ConnId;
-use super::{Invariant, RouterId, Saw, Seen, Told, Verdict, hold};
+use super::{Invariant, Saw, Seen, Told, Verdict, hold};
 
 #[derive(Debug, Default)]
 pub struct NoSilentLoss {
@@ -30,8 +28,6 @@ pub struct NoSilentLoss {
 struct Open {
     conn: ConnId,
     told: bool,
-    /// Where a request for the room was sent.
-    at: Option<(RouterId, Generation)>,
     text: String,
 }
 
@@ -43,11 +39,6 @@ impl Invariant for NoSilentLoss {
     fn see(&mut self, _told: &Told, seen: &Seen<'_>) -> Verdict {
         match seen {
             Seen::Client { conn, saw } => self.client(*conn, saw),
-            Seen::Router { at, input, actions }
-                if UNBOUND_ARE_NOT_TOLD && self.pass_over(*at, input, actions) =>
-            {
-                Ok(())
-            }
             Seen::Router { input: Input::Frame { said: Said::Asked(asked), .. }, actions, .. } => {
                 // The router's own books: a frame that is not closed upon has one end there.
                 let ends = |action: &&Action| {
@@ -84,34 +75,11 @@ impl Invariant for NoSilentLoss {
 }
 
 impl NoSilentLoss {
-    /// Counts requests at a broken provider as told of it. Answers whether this step only ended a provider.
-    fn pass_over(&mut self, at: RouterId, input: &Input, actions: &[Action]) -> bool {
-        let mut ended = Vec::new();
-        if let Input::ProviderClosed { conn } = input {
-            ended.push(*conn);
-        }
-        for action in actions {
-            match (action, input) {
-                (Action::CloseProvider { conn, .. }, _) => ended.push(*conn),
-                (Action::Dispatch { to, .. }, Input::Frame { said: Said::Asked(asked), .. }) => {
-                    if let Some(open) = self.open.get_mut(&asked.uid).filter(|_| asked.way.module() == ROOM) {
-                        open.at = Some((at, to.conn));
-                    }
-                }
-                _ => {}
-            }
-        }
-        let lost =
-            |open: &&mut Open| open.at.is_some_and(|(router, conn)| router == at && ended.contains(&conn));
-        self.open.values_mut().filter(lost).for_each(|open| open.told = true);
-        !ended.is_empty()
-    }
-
     fn client(&mut self, conn: ConnId, saw: &Saw<'_>) -> Verdict {
         match saw {
             Saw::Asked(asked) if asked.wants_answer => {
                 let text = format!("request {} for {:?} on {conn}", asked.uid, asked.way);
-                self.open.insert(asked.uid, Open { conn, told: false, at: None, text });
+                self.open.insert(asked.uid, Open { conn, told: false, text });
             }
             Saw::Asked(_) => {}
             Saw::Answered { uid, .. } => {

@@ -10,7 +10,6 @@ use linkstead::sessions::{Event, Sessions};
 use wire::code;
 
 use super::super::env::Env;
-use super::super::known::STALE_PROVIDERS_DIAL_ON;
 use super::super::network::ConnId;
 use super::super::plan::Mood;
 use super::super::talk::{Ask, Talk};
@@ -83,7 +82,8 @@ impl ProviderNode {
                 let unwanted = matches!(link.stage, Stage::Hello | Stage::Announce);
                 env.close(self.me, conn);
                 self.over(env, conn);
-                if unwanted && STALE_PROVIDERS_DIAL_ON {
+                // As `linkstead` does: another start of this node has been here.
+                if unwanted {
                     env.ended.push(self.me);
                 }
             }
