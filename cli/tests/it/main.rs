@@ -1,5 +1,8 @@
 //! The binary as people use it, and the pages that are written from the code.
 
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
 mod cluster;
 mod process;
 mod reference;

@@ -1,5 +1,8 @@
 //! A worker over real sockets: what strangers send, what slow readers get, what a provider sees.
 
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
 mod bad_input;
 mod flow;
 mod world;
