@@ -40,10 +40,7 @@ impl Given {
         Sources {
             files: self.config.clone(),
             profile: self.profile.clone(),
-            // What isn't UTF-8 can't be a setting of ours.
-            env: std::env::vars_os()
-                .filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)))
-                .collect(),
+            env: config::environment(),
             set: self.set.clone(),
             presets,
             tolerated: Vec::new(),

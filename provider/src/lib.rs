@@ -75,7 +75,7 @@ pub use module::{Descriptor, Handlers, Module, Payload, Protocol};
 pub use node::Directory;
 pub use online::Online;
 pub use redirect_macros::module;
-pub use run::Root;
+pub use run::{Operator, Root};
 pub use running::{Running, Status};
 pub use start::{Builder, Env, Linkds, OnlineHandle, Setup, StartError};
 pub use wire::code;

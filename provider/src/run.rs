@@ -164,10 +164,10 @@ async fn follow(node: &NodeId, running: &crate::Running, readiness: &ops::Readin
     }
 }
 
-/// What operators may ask.
-struct Operator {
-    status: Status,
-    directory: Directory,
+/// What operators may ask of a provider, for its ops port.
+pub struct Operator {
+    pub status: Status,
+    pub directory: Directory,
 }
 
 impl Operate for Operator {
@@ -188,7 +188,7 @@ fn load(args: &SourceArgs) -> Result<Root> {
     let sources = Sources {
         files: args.config.clone(),
         profile: args.profile.clone(),
-        env: std::env::vars().collect(),
+        env: config::environment(),
         set: args.set.clone(),
         presets: node::config::PRESETS.iter().chain(PRESETS).copied().collect(),
         tolerated: OTHERS.iter().map(|name| (*name).to_owned()).collect(),

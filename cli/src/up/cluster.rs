@@ -7,12 +7,11 @@ use anyhow::{Context, Result};
 use base::NodeId;
 use linkstead::{Env, Linkds, Running};
 use net::Tcp;
-use node::admin::{Operate, topology_json};
+use node::admin::Operate;
 use node::config::{NodeConfig, Reconnect, Time};
 use node::lifecycle::Budgets;
 use node::ops::{self, Ops, Readiness};
 use node::{Clock, Directory, Shutdown, telemetry};
-use serde_json::Value;
 use service_manager::ServiceManagerConfig;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -126,7 +125,7 @@ impl Cluster {
         let running = within(&name, starting).await?.context("starting a provider")?;
         within(&name, running.ready()).await?;
         let shutdown = running.shutdown().clone();
-        let operator = Provider { status: running.reader(), directory };
+        let operator = linkstead::Operator { status: running.reader(), directory };
         part.serve_ops(listener, shutdown, operator)?;
         say.line(&format!("{name:<17} ready   modules of the tavern  ops {}", part.ops_addr));
         self.providers.push((part, running));
@@ -230,24 +229,4 @@ fn start_directory(config: &mut NodeConfig, ports: Ports, say: Say) -> Result<(P
     let over = tokio::spawn(async move { service_manager::run(&settings, listener, parts, stop).await });
     say.line(&format!("{node:<17} ready   {addr}  ops {ops_addr}"));
     Ok((Part { node, directory: None, ops_addr, cancel }, over))
-}
-
-/// A provider as its ops port shows it.
-struct Provider {
-    status: linkstead::Status,
-    directory: Directory,
-}
-
-impl Operate for Provider {
-    fn status(&self) -> Value {
-        self.status.status()
-    }
-
-    async fn topology(&self) -> Value {
-        topology_json(&self.directory.nodes().await)
-    }
-
-    fn stop(&self, now: bool) -> bool {
-        self.status.stop(now)
-    }
 }

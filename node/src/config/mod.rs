@@ -20,7 +20,7 @@ pub use problem::{Place, Problem};
 pub use reference::{print_config, reference};
 pub use schema::schema_of;
 pub use section::{Log, LogFormat, NodeConfig, PRESETS, Reconnect, Stop};
-pub use source::{ENV_PREFIX, Preset, Sources};
+pub use source::{ENV_PREFIX, Preset, Sources, environment};
 pub use units::{BadUnit, Secret, Size, Time};
 
 /// A configuration, and where each of its values was written.

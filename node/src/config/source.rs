@@ -40,6 +40,13 @@ pub struct Sources {
     pub tolerated: Vec<String>,
 }
 
+/// This process's environment for [`Sources::env`]. Variables that are not UTF-8 can't be settings of ours.
+pub fn environment() -> Vec<(String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
 /// All sources in one table, without `include`, `profile` and tolerated sections.
 pub(super) fn gather(sources: &Sources, keys: Keys<'_>, problems: &mut Vec<Problem>) -> Table {
     let mut files = Table::new();
