@@ -66,6 +66,16 @@ impl Given {
         if let Err(bad) = all.node.budgets().check() {
             problems.push(loaded.problem("node.grace", bad.to_string()));
         }
+        let listens = [
+            ("service_manager.listen", Some(all.service_manager.listen)),
+            ("linkd.provider_listen", Some(all.linkd.provider_listen)),
+            ("node.ops", all.node.ops),
+        ];
+        for (key, addr) in listens {
+            if let Some(why) = addr.and_then(|addr| all.node.refuse_beyond_loopback(addr)) {
+                problems.push(loaded.problem(key, why));
+            }
+        }
         if problems.is_empty() { Ok(loaded) } else { Err(lines(problems)) }
     }
 

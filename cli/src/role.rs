@@ -64,10 +64,12 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
         metrics: Some(telemetry::metrics().context("metrics")?),
     };
     let serving = tokio::spawn(ops::serve(ops_listener, ops, Arc::new(operator), cancel.clone()));
+    let outlived = CancellationToken::new();
     let ending = tokio::spawn({
-        let (directory, shutdown) = (directory.clone(), shutdown.clone());
+        let (directory, shutdown, outlived) = (directory.clone(), shutdown.clone(), outlived.clone());
         async move {
             directory.outlived().await;
+            outlived.cancel();
             tracing::error!("another start of this node was admitted since; this one stops, start it again");
             shutdown.stop();
         }
@@ -84,7 +86,12 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     cancel.cancel();
     // The ops port ends last, so that the stop can be watched.
     let _ = serving.await;
-    Ok(())
+    match outlived.is_cancelled() {
+        true => Err(Failed::Running(anyhow::anyhow!(
+            "another start of this node was admitted; this one has ended"
+        ))),
+        false => Ok(()),
+    }
 }
 
 /// Logs as configured.

@@ -117,8 +117,10 @@ impl Config {
         if self.connections_max == 0 || self.per_address_max == 0 || self.unauthed_max == 0 {
             return bad("connections_max", "a cap of 0 admits nobody".into());
         }
-        if self.auth_timeout.span() == Span::ZERO || self.frame_timeout.span() == Span::ZERO {
-            return bad("auth_timeout", "a timeout of 0s closes everybody".into());
+        for (key, timeout) in [("auth_timeout", self.auth_timeout), ("frame_timeout", self.frame_timeout)] {
+            if timeout.span() == Span::ZERO {
+                return bad(key, "a timeout of 0s closes everybody".into());
+            }
         }
         Ok(())
     }

@@ -188,18 +188,30 @@ fn settings(config: &Config, node: &NodeId, worker: u8) -> Settings {
     }
 }
 
-/// Keeps the list of registered modules, so that a client hears "not now" rather than "never".
+/// How often the directory is asked whether its list is complete: it says so without changing the list.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Keeps the list of registered modules, so that a client hears "not now" rather than "never". Nothing is "never" before
+/// the first list has come, or while the directory is away or warming.
 async fn watch_modules(directory: Directory, prefix: String, shared: Shared) {
     let mut services = directory.subscribe(&prefix);
+    let mut listed = false;
     loop {
-        let ids: BTreeSet<ModuleId> = services
-            .borrow_and_update()
-            .keys()
-            .filter_map(|(name, _)| name.strip_prefix(&prefix)?.parse().ok().map(ModuleId))
-            .collect();
-        shared.registered.store(Arc::new(ids));
-        if services.changed().await.is_err() {
-            return;
+        let complete = listed && directory.connected() && !directory.warming();
+        let ids = complete.then(|| {
+            let services = services.borrow_and_update();
+            let names = services.keys().filter_map(|(name, _)| name.strip_prefix(&prefix)?.parse().ok());
+            Arc::new(names.map(ModuleId).collect::<BTreeSet<_>>())
+        });
+        if shared.registered.load().as_deref() != ids.as_deref() {
+            shared.registered.store(ids);
+        }
+        tokio::select! {
+            changed = services.changed() => match changed {
+                Ok(()) => listed = true,
+                Err(_) => return,
+            },
+            () = tokio::time::sleep(LOOK) => {}
         }
     }
 }

@@ -76,6 +76,18 @@ impl Link {
         self.outbox.push(size, |out| node::encode(out, meta, head, body))
     }
 
+    /// As [`push`](Self::push), if fewer than `bytes_max` wait then.
+    pub fn push_within(
+        &self,
+        bytes_max: usize,
+        meta: &Meta,
+        head: &[u8],
+        body: &[u8],
+    ) -> Result<(), NotQueued> {
+        let size = node::size(meta, head.len(), body.len());
+        self.outbox.push_within(size, bytes_max, |out| node::encode(out, meta, head, body))
+    }
+
     /// Queues a frame with a protobuf body.
     pub fn push_message(&self, meta: &Meta, message: &impl Message) -> Result<(), NotQueued> {
         let size = node::size(meta, 0, message.encoded_len());

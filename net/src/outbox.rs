@@ -87,13 +87,23 @@ impl Outbox {
     /// Appends what `write` writes, which is at most `len` bytes. Doesn't send yet: [`flush`](Self::flush) or
     /// [`wake`](Self::wake) does. A frame larger than the whole bound is taken when nothing else waits.
     pub fn push(&self, len: usize, write: impl FnOnce(&mut BytesMut)) -> Result<(), NotQueued> {
+        self.push_within(len, self.0.bytes_max, write)
+    }
+
+    /// As [`push`](Self::push), under a lower bound of the caller's.
+    pub fn push_within(
+        &self,
+        len: usize,
+        bytes_max: usize,
+        write: impl FnOnce(&mut BytesMut),
+    ) -> Result<(), NotQueued> {
         let mut pending = self.0.pending.lock();
         if pending.closing {
             return Err(NotQueued::Closed);
         }
         let queued = pending.buf.len() + pending.in_flight;
-        if queued != 0 && queued + len > self.0.bytes_max {
-            return Err(NotQueued::Full { queued, bytes_max: self.0.bytes_max });
+        if queued != 0 && queued + len > bytes_max {
+            return Err(NotQueued::Full { queued, bytes_max });
         }
         write(&mut pending.buf);
         Ok(())

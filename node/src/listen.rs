@@ -14,6 +14,7 @@ use net::{NetIo, Tcp};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep};
 use tokio_stream::Stream;
 use tonic::transport::server::Connected;
 
@@ -25,6 +26,7 @@ const RETRY: Duration = Duration::from_millis(50);
 pub struct Bounded {
     listener: TcpListener,
     places: Arc<Semaphore>,
+    silence_max: Duration,
 }
 
 /// Who is at the other end. An extension of tonic's requests, and of axum's inside `ConnectInfo`.
@@ -43,13 +45,17 @@ impl Caller {
 pub struct Held {
     stream: TcpStream,
     caller: Caller,
+    silence_max: Duration,
+    /// When it has been silent for too long: whoever says nothing must not keep others out.
+    silent_at: Pin<Box<Sleep>>,
     _place: Option<OwnedSemaphorePermit>,
 }
 
 impl Bounded {
-    pub fn new(listener: TcpListener, connections_max: usize) -> Self {
+    /// A connection that is not heard for `silence_max` is closed.
+    pub fn new(listener: TcpListener, connections_max: usize, silence_max: Duration) -> Self {
         let places = connections_max.clamp(1, Semaphore::MAX_PERMITS);
-        Self { listener, places: Arc::new(Semaphore::new(places)) }
+        Self { listener, places: Arc::new(Semaphore::new(places)), silence_max }
     }
 
     /// The next connection, whatever fails meanwhile.
@@ -58,7 +64,11 @@ impl Bounded {
         let place = self.places.clone().acquire_owned().await.ok();
         loop {
             match Tcp.accept(&self.listener).await {
-                Ok((stream, addr)) => return Held { stream, caller: Caller(addr), _place: place },
+                Ok((stream, addr)) => {
+                    let silence_max = self.silence_max;
+                    let silent_at = Box::pin(tokio::time::sleep(silence_max));
+                    return Held { stream, caller: Caller(addr), silence_max, silent_at, _place: place };
+                }
                 Err(error) => {
                     if !net::io::is_transient(&error) {
                         tracing::error!(%error, "a listener fails; trying on");
@@ -131,7 +141,14 @@ impl AsyncRead for Held {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buf)
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if read.is_ready() {
+            let silent_at = Instant::now() + self.silence_max;
+            self.silent_at.as_mut().reset(silent_at);
+        } else if self.silent_at.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        read
     }
 }
 

@@ -94,6 +94,7 @@ async fn end_when_outlived(hub: Arc<Hub>, directory: Option<Directory>, shutdown
         () = hub.outlived.cancelled() => {}
         () = told => {}
     }
+    hub.outlived.cancel();
     let node = &hub.identity.node;
     tracing::error!(%node, "another start of this node was admitted since; this one stops, start it again");
     shutdown.stop();

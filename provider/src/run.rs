@@ -81,15 +81,15 @@ impl Builder {
             Verb::Version => say(&format!("{} {}", self.name, telemetry::BUILD.version)),
             Verb::Protocols => say(&Table::lock(&self.modules).join("\n")),
             Verb::CheckConfig => {
-                load(&cli.sources)?;
+                load(&cli.sources);
                 say("the configuration is right")
             }
             Verb::PrintConfig => {
-                let printed = config::print_config(&load(&cli.sources)?);
+                let printed = config::print_config(&load(&cli.sources));
                 say(printed.unwrap_or_else(|error| error.to_string()).trim_end())
             }
             Verb::Run => {
-                let root = load(&cli.sources)?;
+                let root = load(&cli.sources);
                 self.serve(root).await
             }
         }
@@ -184,7 +184,15 @@ impl Operate for Operator {
     }
 }
 
-fn load(args: &SourceArgs) -> Result<Root> {
+/// The configuration, or the end of the program: exit code 2 says that nothing was started and what to mend.
+fn load(args: &SourceArgs) -> Root {
+    read(args).unwrap_or_else(|error| {
+        eprintln!("{error}");
+        std::process::exit(2)
+    })
+}
+
+fn read(args: &SourceArgs) -> Result<Root, StartError> {
     let sources = Sources {
         files: args.config.clone(),
         profile: args.profile.clone(),
@@ -194,8 +202,12 @@ fn load(args: &SourceArgs) -> Result<Root> {
         tolerated: OTHERS.iter().map(|name| (*name).to_owned()).collect(),
     };
     let loaded = config::load::<Root>(&sources).map_err(StartError::Config)?;
-    loaded.config.provider.check().map_err(StartError::from)?;
-    loaded.config.node.budgets().check().map_err(StartError::from)?;
+    loaded.config.provider.check()?;
+    loaded.config.node.budgets().check()?;
+    let node = &loaded.config.node;
+    if let Some(why) = node.ops.and_then(|ops| node.refuse_beyond_loopback(ops)) {
+        return Err(StartError::Config(vec![loaded.problem("node.ops", why)]));
+    }
     Ok(loaded.config)
 }
 

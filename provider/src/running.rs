@@ -110,6 +110,10 @@ impl Running {
             Ok(outcome) => outcome.clone(),
             Err(_) => return Err(Error::framework(&wire::code::EXCEPTION, "the control thread panicked")),
         };
+        if self.hub.outlived.is_cancelled() {
+            let text = "another start of this node was admitted since, so this one has stopped";
+            return Err(Error::framework(&wire::code::STALE_EPOCH, text));
+        }
         let cut_off = |error: StopError| Error::framework(&wire::code::TIMEOUT, error.to_string());
         outcome.unwrap_or(Ok(())).map_err(cut_off)
     }

@@ -72,7 +72,6 @@ codes! {
     // Numbers the ancestor's clients know.
     EXCEPTION = -1, Us, Retry::Unknown, "the handler failed unexpectedly", "look for the panic or error in the provider's log";
     TIMEOUT = -10, Peer, Retry::Unknown, "no answer came in time", "ask again only with a request id";
-    CANCELLED = -11, Client, Retry::Unknown, "the caller gave the call up", "nothing to do";
     BUSY = -19, Us, SOON, "too much is in flight", "wait and try again; if it lasts, add providers";
     NOT_AUTHED = 1, Client, Retry::Never, "a business message came before login", "send Auth first";
     NO_PROVIDER = 2, Us, LATER, "no provider of this module is reachable now", "try again; if it lasts, start one";
@@ -97,7 +96,6 @@ codes! {
     SHUTTING_DOWN = 114, Us, Retry::Now, "this node is stopping", "connect to another linkd";
     FRAME_TIMEOUT = 115, Client, Retry::Now, "a frame did not arrive whole in time", "send frames at once";
     IDLE_TIMEOUT = 116, Client, Retry::Now, "nothing was heard from the client for too long", "send keep-alives";
-    FLOOD = 117, Client, LATER, "too many frames or keep-alives a second", "send fewer";
     KICKED = 118, Us, Retry::Never, "an operator ended the session", "nothing; ask the operator";
 
     // Refusing a request.
@@ -109,7 +107,6 @@ codes! {
     VERSION_INVALID = 135, Client, Retry::Never, "the client's version is not of the form a.b.c.d", "send four numbers of 0 to 65535";
     REPLY_TOO_LARGE = 136, Us, Retry::Never, "the answer is larger than a frame may be", "page the answer";
     ACCOUNT_INVALID = 137, Client, Retry::Never, "the account is empty, too long or not clean UTF-8", "send 1 to 128 bytes without control characters";
-    NOT_BOUND = 138, Us, LATER, "a dynamic module is bound to nobody for this session", "enter it first";
 
     // Between nodes.
     BAD_HELLO = 160, Peer, Retry::Never, "the hello could not be accepted", "check cluster, role and version of the peer";

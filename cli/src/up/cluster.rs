@@ -157,8 +157,15 @@ impl Cluster {
             part.leave().await;
             say.line(&format!("{:<17} stopped", part.node));
         }
-        for (part, linkd) in &self.linkds {
-            linkd.stop().await;
+        // All at once: each waits a moment for its clients to hear why.
+        let stopping = |linkd: &Arc<linkd::Linkd>| {
+            let linkd = linkd.clone();
+            tokio::spawn(async move { linkd.stop().await })
+        };
+        let stops: Vec<_> = self.linkds.iter().map(|(_, linkd)| stopping(linkd)).collect();
+        for ((part, _), stop) in self.linkds.iter().zip(stops) {
+            // A stop that panicked has stopped too.
+            let _ = stop.await;
             part.leave().await;
             say.line(&format!("{:<17} stopped", part.node));
         }

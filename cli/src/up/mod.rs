@@ -105,6 +105,9 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     }
     match summary.flatten() {
         Some(summary) => bot::report(&summary, options.json),
+        None if options.bots.is_some() => Err(Failed::Running(anyhow::anyhow!(
+            "interrupted before the bots had ended; there is no summary"
+        ))),
         None => Ok(()),
     }
 }

@@ -31,11 +31,8 @@ impl Router {
         self.draws += 1;
         let draw = hash::mix(self.rules.seed.wrapping_add(self.draws));
         let Some(module) = self.modules.get(&module) else {
-            return Err(if self.registered.contains(&module) {
-                &code::NO_PROVIDER
-            } else {
-                &code::UNKNOWN_MODULE
-            });
+            let never = self.registered.as_ref().is_some_and(|registered| !registered.contains(&module));
+            return Err(if never { &code::UNKNOWN_MODULE } else { &code::NO_PROVIDER });
         };
         let view = View { router: self, player, module, purpose };
         let chosen = match (key, module.choice) {

@@ -79,8 +79,9 @@ pub enum Event<'a> {
     NotSent { to: ProviderRef, sid: LinkSid, frame: Frame<'a> },
     /// An operator ends sessions.
     Kick { who: Who, code: &'static Code, text: String },
-    /// The directory's list of modules somebody registered, for telling "not now" from "never".
-    Registered { modules: Arc<BTreeSet<ModuleId>> },
+    /// The directory's list of modules somebody registered, for telling "not now" from "never"; `None` while it is not
+    /// sure to be complete.
+    Registered { modules: Option<Arc<BTreeSet<ModuleId>>> },
     /// This linkd stops: every session is closed.
     Stop,
     /// Time passed.
@@ -265,10 +266,12 @@ pub struct Router {
     /// The newest epoch seen of each node, kept after its connection: an older one is refused.
     epochs: BTreeMap<NodeId, Epoch>,
     servers: Owned<ServerId, NodeId>,
-    registered: Arc<BTreeSet<ModuleId>>,
+    /// What the directory lists; `None` while it can't say what it does not list.
+    registered: Option<Arc<BTreeSet<ModuleId>>>,
     /// Sessions in the order they must have logged in by.
     unauthed: VecDeque<(Mono, LinkSid)>,
     draws: u64,
+    sends: u64,
     stopping: bool,
 }
 
@@ -282,7 +285,8 @@ impl Router {
             nodes: Owned::default(),
             epochs: BTreeMap::new(),
             servers: Owned::default(),
-            registered: Arc::default(),
+            registered: None,
+            sends: 0,
             unauthed: VecDeque::new(),
             draws: 0,
             stopping: false,

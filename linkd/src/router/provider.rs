@@ -264,6 +264,11 @@ impl Router {
                 let text = format!("module {} is announced as both static and dynamic", spec.name);
                 return Err((&code::CHOICE_CLASH, text));
             }
+            if spec.id <= 0 || spec.id == 10_000 || (11_000..12_000).contains(&spec.id) {
+                let text =
+                    format!("module id {} is the framework's, as are 10000 and 11000 to 11999", spec.id);
+                return Err((&code::BAD_MESSAGE, text));
+            }
             let Some(module) = Module::define(spec, node.clone(), version) else {
                 let text = format!("module {} has no choice named {:?}", spec.name, spec.choice);
                 return Err((&code::BAD_MESSAGE, text));
@@ -493,9 +498,16 @@ impl Router {
                 return;
             }
         };
+        self.sends += 1;
         for sid in sids {
-            let open = self.sessions.get(sid).is_some_and(|s| s.account.is_some());
-            actions.push(if open { Action::Forward { sid } } else { Action::Dropped(Loss::SessionGone) });
+            match self.sessions.get_mut(sid).filter(|s| s.account.is_some()) {
+                None => actions.push(Action::Dropped(Loss::SessionGone)),
+                Some(session) if session.sent == self.sends => {}
+                Some(session) => {
+                    session.sent = self.sends;
+                    actions.push(Action::Forward { sid });
+                }
+            }
         }
     }
 

@@ -31,6 +31,8 @@ pub struct Session {
     pub handshake_done: bool,
     pub unauthed_frames: u8,
     pub heard: Mono,
+    /// The last Send that reached it: one that names it twice reaches it once.
+    pub sent: u64,
     /// When a report about overload or a missing provider was last sent.
     pub reported: Option<Mono>,
     /// Where requests of a module go. Few, so a list beats a map.
@@ -115,6 +117,7 @@ impl Sessions {
             handshake_done: false,
             unauthed_frames: 0,
             heard: now,
+            sent: 0,
             reported: None,
             binds: Vec::new(),
             opened: Vec::new(),

@@ -17,6 +17,7 @@ use wire::frame::{self, BadFrame, Decoded};
 use wire::handshake;
 use wire::link::Dispatch;
 
+use super::perform::HIGH_WATER_BYTES;
 use super::state::{Client, State, Worker};
 use crate::admission::Admission;
 use crate::router::{Action, Event};
@@ -25,8 +26,8 @@ use crate::router::{Action, Event};
 const KEEP_BYTES: usize = 2 * 1024;
 /// How long last words may take to leave, and the client to close.
 const LINGER: Duration = Duration::from_secs(2);
-/// A provider with this much queued makes its clients' readers wait.
-const HIGH_WATER_BYTES: usize = 8 * 1024 * 1024;
+/// How long a client that floods a full provider is held back at a time; then its next frames are judged again.
+const HOLD: Duration = Duration::from_millis(500);
 
 /// Takes a client in: gives it a sid, greets it and starts its task.
 pub fn open<S>(worker: &Rc<Worker>, stream: S, addr: SocketAddr, admission: Admission)
@@ -126,8 +127,8 @@ async fn receive(worker: &Worker, sid: LinkSid, read: &mut (impl AsyncRead + Unp
                 Err(_) => return violate(worker, sid, &code::FRAME_TIMEOUT),
             },
         };
-        let frames = match received {
-            Ok(Some(Ok(frames))) => frames,
+        let Batch { frames, congested } = match received {
+            Ok(Some(Ok(batch))) => batch,
             Ok(Some(Err(SessionEnded))) => return End::Ended,
             Ok(None) | Err(_) => return End::Gone,
         };
@@ -137,23 +138,33 @@ async fn receive(worker: &Worker, sid: LinkSid, read: &mut (impl AsyncRead + Unp
             Some(since) if frames == 0 => Some(since),
             _ => Some(Instant::now()),
         };
-        if let Some(congested) = worker.with(|state| state.congested()) {
-            congested.below(HIGH_WATER_BYTES / 2).await;
+        if let Some(congested) = congested {
+            // Only who fills it waits; a provider that never drains loses its connection, which ends the wait too.
+            let _ = tokio::time::timeout(HOLD, congested.below(HIGH_WATER_BYTES / 2)).await;
         }
     }
 }
 
 struct SessionEnded;
 
-/// Decodes what one read brought and routes each frame. Answers the frames it found.
-fn decode(worker: &Worker, sid: LinkSid, bytes: &[u8]) -> (usize, Result<usize, SessionEnded>) {
+/// What one read brought.
+struct Batch {
+    frames: usize,
+    /// A provider that this read has filled beyond the high-water mark.
+    congested: Option<Outbox>,
+}
+
+/// Decodes what one read brought and routes each frame.
+fn decode(worker: &Worker, sid: LinkSid, bytes: &[u8]) -> (usize, Result<Batch, SessionEnded>) {
     let now = worker.now();
     let limit = worker.settings.frame_bytes_max;
     worker.with(|state| {
         let (mut used, mut frames) = (0, 0);
         let result = loop {
             match frame::decode(&bytes[used..], limit) {
-                Ok(Decoded::Incomplete { .. }) => break Ok(frames),
+                Ok(Decoded::Incomplete { .. }) => {
+                    break Ok(Batch { frames, congested: state.congested() });
+                }
                 Ok(Decoded::Frame(frame)) => {
                     used += frame.whole.len();
                     frames += 1;
@@ -209,10 +220,11 @@ impl State {
         }
     }
 
-    /// A provider's outbox that is filling up faster than it drains.
+    /// Of the providers that this batch has sent to, one that fills up faster than it drains.
     fn congested(&self) -> Option<Outbox> {
+        let provider = |&slot: &u32| self.providers.get(slot as usize)?.as_ref();
         let full = |outbox: &&Outbox| outbox.queued() > HIGH_WATER_BYTES;
-        self.providers.iter().flatten().map(|p| &p.link.outbox).find(full).cloned()
+        self.touched_providers.iter().filter_map(provider).map(|p| &p.link.outbox).find(full).cloned()
     }
 }
 

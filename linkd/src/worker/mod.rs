@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{Generation, ModuleId};
 use net::{NetIo, Peer};
 use tokio::sync::oneshot;
@@ -68,8 +68,8 @@ pub struct Settings {
 pub struct Shared {
     /// What each worker's router looked like at its last tick, by worker.
     pub summaries: Arc<[ArcSwap<Summary>]>,
-    /// The modules the directory knows, for telling "not now" from "never".
-    pub registered: Arc<ArcSwap<BTreeSet<ModuleId>>>,
+    /// The modules the directory knows, for telling "not now" from "never"; empty while it may not know all.
+    pub registered: Arc<ArcSwapOption<BTreeSet<ModuleId>>>,
 }
 
 impl Shared {
@@ -95,7 +95,7 @@ pub async fn run<N: NetIo>(
 async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: Mailbox<Letter<N>>) {
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut registered = Arc::default();
+    let mut registered: Option<Arc<BTreeSet<ModuleId>>> = None;
     let mut stopping = None;
     loop {
         tokio::select! {
@@ -122,7 +122,7 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
             },
             _ = tick.tick() => {
                 let now = shared.registered.load_full();
-                if !Arc::ptr_eq(&now, &registered) {
+                if now.as_ref().map(Arc::as_ptr) != registered.as_ref().map(Arc::as_ptr) {
                     registered = now.clone();
                     worker.step(Event::Registered { modules: now });
                 }

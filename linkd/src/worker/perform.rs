@@ -2,6 +2,7 @@
 
 use base::LinkSid;
 use bytes::{BufMut, BytesMut};
+use net::link::OUTBOX_BYTES_MAX;
 use net::outbox::NotQueued;
 use wire::link::{self, Dispatch, LinkBroken, UserState};
 use wire::node::Meta;
@@ -11,6 +12,8 @@ use wire::{auth, handshake, report};
 use super::state::{Provider, State};
 use crate::router::{Action, Answer, Loss, ProviderRef};
 
+/// A provider with this much queued takes no more requests, and clients that send it more are held back.
+pub const HIGH_WATER_BYTES: usize = 8 * 1024 * 1024;
 /// More than any frame that linkd itself writes to a client.
 const OWN_FRAME_BYTES: usize = 256;
 
@@ -103,10 +106,13 @@ impl State {
         }
     }
 
-    /// Queues a client's payload for its provider. The hot path: one copy, no allocation.
+    /// Queues a client's payload for its provider. The hot path: one copy, no allocation. A request is refused earlier
+    /// than a one-way message, because it can be: the client of the latter is held back instead.
     pub fn dispatch(&mut self, to: ProviderRef, dispatch: Dispatch, payload: &[u8]) -> Result<(), NotQueued> {
+        let is_request = payload.first().is_some_and(|family| family & 0x1f == 1);
+        let bytes_max = if is_request { HIGH_WATER_BYTES } else { OUTBOX_BYTES_MAX };
         let provider = self.provider(to).ok_or(NotQueued::Closed)?;
-        provider.link.push(&Meta::notice(link::DISPATCH), &dispatch.encode(), payload)?;
+        provider.link.push_within(bytes_max, &Meta::notice(link::DISPATCH), &dispatch.encode(), payload)?;
         if !provider.touched {
             provider.touched = true;
             self.touched_providers.push(to.slot);

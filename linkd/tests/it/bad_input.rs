@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use bytes::BytesMut;
+use tokio::io::AsyncWriteExt;
 use wire::code;
+use wire::payload::{self, Head};
 
 use crate::world::{Client, World, auth, request, settings};
 
@@ -125,4 +128,37 @@ async fn noise_is_closed_and_leaves_nothing_behind() {
     drop(neighbour);
     let totals = world.stop().await;
     assert_eq!((totals.accepted, totals.sessions), (201, 0));
+}
+
+/// A provider that stops reading fills up: requests to it are refused, who floods it is held back, and players of other
+/// providers notice nothing.
+///
+/// Holds: BI-063.
+#[tokio::test]
+async fn a_provider_that_does_not_read_holds_up_only_who_floods_it() {
+    let world = World::start(settings());
+    let _provider = world.provider("game-1", true).await;
+    let _mute = world.mute_provider("game-9").await;
+    let mut neighbour = world.login("neighbour").await;
+    let mut flooder = world.login("flooder").await;
+    let nine = base::TypeId::new(base::ModuleId(9), base::ProtocolId(1));
+    let frame = |head: Head, body: &[u8]| {
+        let mut out = BytesMut::new();
+        payload::encode_frame(&mut out, nine, head, |out| out.extend_from_slice(body));
+        out
+    };
+    // One-way messages until the flooder is held back: nothing of it is read any more.
+    let body = vec![1; 60_000];
+    let flood = async { while flooder.stream.write_all(&frame(Head::PROTOCOL, &body)).await.is_ok() {} };
+    // Sleep: that it is held back shows only in time.
+    let held_back = tokio::time::timeout(Duration::from_millis(700), flood).await.is_err();
+    assert!(held_back);
+    let started = std::time::Instant::now();
+    neighbour.send(&frame(Head::request(5), b"anybody there?")).await;
+    let refused = neighbour.frame().await.unwrap();
+    assert_eq!(refused.head, Head::response(5, code::BUSY.result()));
+    for session in 6..200 {
+        still_served(&mut neighbour, session).await;
+    }
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
 }

@@ -119,6 +119,24 @@ impl World {
         Provider { link, seen }
     }
 
+    /// A provider of static module 9 that says who it is and then never reads again.
+    pub async fn mute_provider(&self, node: &str) -> TcpStream {
+        let (mut ours, theirs) = Self::pair().await;
+        let role = net::hello::Role::Provider;
+        let node = NodeId::new(node).unwrap();
+        let peer = Peer { node, role, epoch: Epoch(1), features: 0, worker: 0 };
+        let letter = Letter::Provider { stream: Tcp.detach(theirs).unwrap(), peer, conn: Generation(999) };
+        assert!(self.mailbox.post(letter).is_ok());
+        let mut out = BytesMut::new();
+        let announce = message::Announce { server_id: 999, ..Default::default() };
+        wire::node::encode_message(&mut out, &wire::node::Meta::call(link::ANNOUNCE, 1, 0), &announce);
+        let nine = message::Module { id: 9, name: "Nine".into(), contract: 9, ..Default::default() };
+        let bind = message::Bind { modules: vec![nine], link_sids: vec![] };
+        wire::node::encode_message(&mut out, &wire::node::Meta::call(link::BIND, 2, 0), &bind);
+        ours.write_all(&out).await.unwrap();
+        ours
+    }
+
     pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         self.counters.add_to(&mut totals);

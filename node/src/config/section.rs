@@ -137,6 +137,13 @@ impl NodeConfig {
         }
     }
 
+    /// Why a node can't listen on `addr`: without TLS whoever reaches it is believed.
+    pub fn refuse_beyond_loopback(&self, addr: SocketAddr) -> Option<String> {
+        let beyond = !addr.ip().is_loopback();
+        beyond
+            .then(|| format!("{} is beyond loopback, and nodes are not proven to each other yet", addr.ip()))
+    }
+
     /// Back-off between tries, its jitter drawn from this node's name.
     pub fn backoff(&self, node: &base::NodeId) -> net::dial::Backoff {
         let seed = base::hash::bytes(node.as_str().as_bytes());

@@ -32,6 +32,8 @@ pub use readiness::Readiness;
 
 /// Connections at once; more wait in the kernel's queue until one closes.
 const CONNECTIONS_MAX: usize = 256;
+/// A caller that says nothing for this long loses its place, so that probes always find one.
+const SILENCE_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 /// How long open connections may hold up the end.
 const GOODBYE: std::time::Duration = std::time::Duration::from_millis(200);
 
@@ -66,7 +68,7 @@ pub async fn serve<O: Operate>(
         .with_state(Arc::new(Page { ops, operate }))
         .route_service("/linkstead.admin.Admin/{*call}", admin);
     let service = router.into_make_service_with_connect_info::<Caller>();
-    let listener = Bounded::new(listener, CONNECTIONS_MAX);
+    let listener = Bounded::new(listener, CONNECTIONS_MAX, SILENCE_MAX);
     let serving = axum::serve(listener, service).with_graceful_shutdown(cancel.clone().cancelled_owned());
     let serving = serving.into_future();
     tokio::select! {

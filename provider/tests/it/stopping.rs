@@ -96,6 +96,7 @@ async fn a_start_that_was_outlived_stops() {
     let (builder, _stage) = game();
     let (running, _gateway, linkd) = pair(builder, Config::default()).await;
     linkd.link.goodbye(&code::STALE_EPOCH, "game-1 was already here with epoch 9, you say 7");
-    // Without budgets the stop itself is cut off, and says so; that it comes is the point.
-    let _ = tokio::time::timeout(Duration::from_secs(20), running.stopped()).await.expect("it dials on");
+    let stopped =
+        tokio::time::timeout(Duration::from_secs(20), running.stopped()).await.expect("it dials on");
+    assert!(stopped.unwrap_err().to_string().contains("STALE_EPOCH"));
 }

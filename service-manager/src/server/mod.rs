@@ -126,7 +126,7 @@ async fn serve(
     inputs: mpsc::Sender<Input>,
     over: CancellationToken,
 ) -> Result<(), ServeError> {
-    let incoming = Bounded::new(listener, config.sessions_max).incoming();
+    let incoming = Bounded::new(listener, config.sessions_max, config.hello.0.max(config.ttl.0)).incoming();
     let service = DirectoryServer::new(session::Sessions::new(inputs, config.outbox_max));
     let serving = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)

@@ -49,7 +49,7 @@ impl Input {
             Input::UserState { conn, sid, role } => Event::UserState { conn: *conn, sid: *sid, role: *role },
             Input::ProviderClosed { conn } => Event::ProviderClosed { conn: *conn },
             Input::NotSent { to, sid, bytes } => Event::NotSent { to: *to, sid: *sid, frame: frame(bytes)? },
-            Input::Registered { modules } => Event::Registered { modules: modules.clone() },
+            Input::Registered { modules } => Event::Registered { modules: Some(modules.clone()) },
             Input::Tick => Event::Tick,
         })
     }

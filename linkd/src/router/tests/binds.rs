@@ -243,7 +243,7 @@ fn sends_reach_live_sessions_and_the_rest_is_counted() {
         "up game-1 7
          login ann
          client bob
-         send game-1 ann bob nobody
+         send game-1 ann bob nobody ann
          auth bob bob 2.0.0.0
          broadcast game-1 0
          broadcast game-1 2.0.0.0
@@ -255,7 +255,7 @@ fn sends_reach_live_sessions_and_the_rest_is_counted() {
             authed ann
             > client bob
             accept
-            > send game-1 ann bob nobody
+            > send game-1 ann bob nobody ann
             forward ann
             dropped session_gone
             dropped session_gone

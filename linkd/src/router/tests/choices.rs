@@ -152,6 +152,8 @@ fn why_nobody_was_chosen_is_said() {
     check(
         "login ann
          req ann 7:1
+         registered 99
+         req ann 7:1
          registered 7
          req ann 7:1
          say ann 7:1
@@ -172,6 +174,9 @@ fn why_nobody_was_chosen_is_said() {
         expect![[r#"
             > login ann
             authed ann
+            > req ann 7:1
+            refuse ann call 9 NO_PROVIDER
+            > registered 99
             > req ann 7:1
             refuse ann call 9 UNKNOWN_MODULE
             > registered 7

@@ -109,7 +109,7 @@ impl World {
             ["stop"] => self.step(Event::Stop),
             ["registered", id] => {
                 let modules = std::sync::Arc::new([ModuleId(id.parse().unwrap())].into());
-                self.step(Event::Registered { modules })
+                self.step(Event::Registered { modules: Some(modules) })
             }
             _ => self.provider_line(&words),
         }

@@ -59,7 +59,7 @@ fn two_projects_with_one_module_are_told_apart_by_contract() {
             > login ann
             authed ann
             > req ann 8:1
-            refuse ann call 9 UNKNOWN_MODULE
+            refuse ann call 9 NO_PROVIDER
         "#]],
     );
 }
@@ -78,7 +78,8 @@ fn a_differing_choice_needs_a_higher_version() {
          bind game-3 7/load
          provider game-4
          announce game-4 4
-         bind game-4 9/roundrobin",
+         bind game-4 9/roundrobin
+         bind game-4 11008",
         expect![[r#"
             > provider game-1
             > announce game-1 1 1.0.0.0
@@ -100,6 +101,8 @@ fn a_differing_choice_needs_a_higher_version() {
             done
             > bind game-4 9/roundrobin
             refused BAD_MESSAGE: module m9 has no choice named "roundrobin"
+            > bind game-4 11008
+            refused BAD_MESSAGE: module id 11008 is the framework's, as are 10000 and 11000 to 11999
         "#]],
     );
 }
