@@ -259,7 +259,14 @@ pub fn copy_repository(target: &Path) -> Result<PathBuf> {
         let goal = to.join(&path);
         let folder = goal.parent().unwrap_or(&to);
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        std::fs::copy(from.join(&path), &goal).with_context(|| format!("cannot copy {path}"))?;
+        let file = from.join(&path);
+        std::fs::copy(&file, &goal).with_context(|| format!("cannot copy {path}"))?;
+        // With its age, so that the second page doesn't build everything anew.
+        let modified = std::fs::metadata(&file).and_then(|meta| meta.modified());
+        let opened = std::fs::File::options().write(true).open(&goal);
+        if let (Ok(modified), Ok(copy)) = (modified, opened) {
+            copy.set_modified(modified).with_context(|| format!("cannot date {path}"))?;
+        }
     }
     Ok(to)
 }
