@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base::NodeId;
+use base::{NodeId, Retry};
 use client::{Client, Event, Options};
 use linkstead::{Env, Linkds, Running};
 use net::Tcp;
@@ -96,18 +96,32 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 async fn player(linkd: &linkd::Linkd, account: &str) -> Client {
     let client =
         within(Client::connect(Options::new(&linkd.client_addr.to_string(), account))).await.unwrap();
-    // The linkd may be up before its providers have found it.
-    let started = Instant::now();
-    while let Err(error) = client.request(Tavern::LOGIN, Login::default()).await {
-        assert!(started.elapsed() < PATIENCE, "{error}");
-        tokio::task::yield_now().await;
-    }
+    patiently(&client, Tavern::LOGIN, Login::default()).await;
     client
 }
 
+/// Asks again as long as the refusal says so: a linkd may be up before its providers have found it.
+async fn patiently<Q, A>(client: &Client, rpc: client::Rpc<Q, A>, request: Q) -> A
+where
+    Q: prost::Message + Clone,
+    A: prost::Message + Default,
+{
+    let started = Instant::now();
+    loop {
+        match within(client.request(rpc, request.clone())).await {
+            Ok(answer) => return answer,
+            Err(error) => {
+                assert!(!matches!(error.retry(), Retry::Never), "{error}");
+                assert!(started.elapsed() < PATIENCE, "{error}");
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 async fn plays(client: &Client, room: &str) {
-    within(client.request(Rooms::ENTER, Enter { room: room.into() })).await.unwrap();
-    let who = within(client.request(Rooms::WHO, Who { room: room.into() })).await.unwrap();
+    patiently(client, Rooms::ENTER, Enter { room: room.into() }).await;
+    let who = patiently(client, Rooms::WHO, Who { room: room.into() }).await;
     assert!(!who.members.is_empty());
 }
 
@@ -186,7 +200,7 @@ async fn every_room_is_one_room_whichever_linkd_its_guests_came_through() {
     let mut players = Vec::new();
     for n in 0..100 {
         let client = player(&linkds[n % 2], &format!("p{n}")).await;
-        within(client.request(Rooms::ENTER, Enter { room: format!("room-{}", n % 10) })).await.unwrap();
+        patiently(&client, Rooms::ENTER, Enter { room: format!("room-{}", n % 10) }).await;
         players.push(client);
     }
     for room in 0..10 {
