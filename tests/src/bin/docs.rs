@@ -29,8 +29,10 @@ struct Options {
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     let root = repo::root();
-    // Shared with the other stages, so that the copy builds only what is ours.
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    // Of its own: cargo takes the copy's packages for the repository's, since both have the same place in their
+    // workspace, and would mix what it built of either.
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from).join("docs");
     let limits = Limits {
         block: Duration::from_secs(options.seconds),
         stop: Duration::from_secs(options.stop_seconds),
