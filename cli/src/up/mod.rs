@@ -78,7 +78,7 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     let ports = Ports::new(options.base_port);
     let started = tokio::select! {
         started = Cluster::start(&options, ports, say) => started,
-        () = shutdown.stopping().cancelled_owned() => return Ok(()),
+        () = shutdown.stopping().cancelled_owned() => return without_summary(&options),
     };
     let cluster = started?;
     greet(&cluster, say);
@@ -105,7 +105,14 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     }
     match summary.flatten() {
         Some(summary) => bot::report(&summary, options.json),
-        None if options.bots.is_some() => Err(Failed::Running(anyhow::anyhow!(
+        None => without_summary(&options),
+    }
+}
+
+/// The end of a run that was interrupted: without bots that is how it ends, with bots something is missing.
+fn without_summary(options: &Options) -> Result<(), Failed> {
+    match options.bots {
+        Some(_) => Err(Failed::Running(anyhow::anyhow!(
             "interrupted before the bots had ended; there is no summary"
         ))),
         None => Ok(()),

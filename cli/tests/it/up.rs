@@ -71,3 +71,11 @@ fn a_port_that_is_taken_is_named() {
     let (code, _, err) = output(&["up", "--base-port", "27700"]);
     assert!(code == 2 && err.contains("127.0.0.1:27720"), "{code}: {err}");
 }
+
+#[test]
+fn bots_that_are_interrupted_are_no_success() {
+    let mut up = Process::start(&[&FREE[..], &["--bots", "5", "--seconds", "60"]].concat());
+    up.wait_for("the cluster is up");
+    up.signal("INT");
+    assert_eq!(up.end().code(), Some(1), "{:#?}", up.seen);
+}
