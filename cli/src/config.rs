@@ -56,13 +56,10 @@ impl Given {
         let loaded = config::load::<Config>(&self.sources()).map_err(lines)?;
         let mut problems = Vec::new();
         let all = &loaded.config;
-        if let Err(bad) = all.service_manager.check() {
-            problems
-                .extend(bad.iter().map(|b| loaded.problem(&format!("service_manager.{}", b.key), &b.why)));
-        }
-        if let Err(bad) = all.linkd.check() {
-            problems.push(loaded.problem(&format!("linkd.{}", bad.key), &bad.why));
-        }
+        let mut bad = all.service_manager.check().err().unwrap_or_default();
+        bad.extend(all.linkd.check().err());
+        bad.extend(all.provider.check().err());
+        problems.extend(bad.iter().map(|bad| loaded.problem(&bad.key, &bad.why)));
         if let Err(bad) = all.node.budgets().check() {
             problems.push(loaded.problem("node.grace", bad.to_string()));
         }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use base::Span;
-use node::config::{Size, Time};
+use node::config::{BadSetting, Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wire::frame::PAYLOAD_BYTES_CEILING;
@@ -85,18 +85,10 @@ impl Default for Config {
     }
 }
 
-/// A setting that can't work. Whoever wrote it must change it; retrying does not help.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("linkd.{key}: {why}")]
-pub struct BadSetting {
-    pub key: &'static str,
-    pub why: String,
-}
-
 impl Config {
     /// Refuses what can't work, naming the key.
     pub fn check(&self) -> Result<(), BadSetting> {
-        let bad = |key, why: String| Err(BadSetting { key, why });
+        let bad = |key, why: String| Err(BadSetting::new("linkd", key, why));
         if self.auth == Auth::Open && !self.listen.ip().is_loopback() {
             let why =
                 format!("auth = \"open\" believes everybody, so it can't listen on {}", self.listen.ip());

@@ -10,6 +10,7 @@ use std::time::Duration;
 use base::{Generation, ModuleId, NodeId, hash};
 use net::hello::{Ours, Role};
 use net::{NetIo, Tcp};
+use node::config::BadSetting;
 use node::directory::JoinError;
 use node::{Directory, Service};
 use parking_lot::Mutex;
@@ -20,7 +21,7 @@ use wire::code::Code;
 
 use crate::acceptor;
 use crate::admission::Door;
-use crate::config::{BadSetting, Config, Handshake};
+use crate::config::{Config, Handshake};
 use crate::counters::{Counters, Totals};
 use crate::mailbox::Mailbox;
 use crate::router::{Rules, Summary, Who};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use base::{AppVersion, ServerId, Span};
-use node::config::{Preset, Time};
+use node::config::{BadSetting, Preset, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,18 +113,10 @@ impl Default for Overload {
     }
 }
 
-/// A setting that can't work. Whoever wrote it must change it; starting again does not help.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("provider.{key}: {why}")]
-pub struct BadSetting {
-    pub key: String,
-    pub why: String,
-}
-
 impl Config {
     /// Refuses what can't work, naming the key.
     pub fn check(&self) -> Result<(), BadSetting> {
-        let bad = |key: &str, why: String| Err(BadSetting { key: key.to_owned(), why });
+        let bad = |key: &str, why: String| Err(BadSetting::new("provider", key, why));
         if let Err(error) = self.app_version.parse::<AppVersion>() {
             return bad("app_version", error.to_string());
         }

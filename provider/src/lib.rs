@@ -66,13 +66,14 @@ mod table;
 mod threads;
 
 pub use base::{Account, AppVersion, Epoch, LinkSid, NodeId, Role, ServerId};
-pub use config::{BadSetting, Choice, Config, ModuleConfig, Overload, PRESETS};
+pub use config::{Choice, Config, ModuleConfig, Overload, PRESETS};
 pub use cx::Cx;
 pub use error::{Error, Result};
 pub use linkds::Linkd;
 pub use links::{LinkRef, Links};
 pub use module::{Descriptor, Handlers, Module, Payload, Protocol};
 pub use node::Directory;
+pub use node::config::BadSetting;
 pub use online::Online;
 pub use redirect_macros::module;
 pub use run::{Operator, Root};

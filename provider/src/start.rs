@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::{Epoch, NodeId, ServerId};
 use net::dial::Backoff;
-use node::config::Problem;
+use node::config::{BadSetting, Problem};
 use node::directory::JoinError;
 use node::lifecycle::{BadBudgets, Budgets};
 use node::telemetry::TelemetryError;
@@ -12,7 +12,7 @@ use node::{Clock, Directory, Shutdown};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{BadSetting, Config};
+use crate::config::Config;
 use crate::control::{self, Control};
 use crate::error::{Error, Result};
 use crate::hub::{Hub, Identity};

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use base::Span;
-use node::config::{Preset, Size, Time};
+use node::config::{BadSetting, Preset, Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,15 +75,6 @@ impl Default for ServiceManagerConfig {
     }
 }
 
-/// A `[service_manager]` that can't be served. The operator's to mend: the process does not start.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("service_manager.{key}: {why}")]
-pub struct BadConfig {
-    /// Below `service_manager`.
-    pub key: &'static str,
-    pub why: String,
-}
-
 /// Snapshots go out in pages of about this size, well below what a tonic message may have.
 const PAGE_BYTES: usize = 1024 * 1024;
 /// A set and its page together stay below a tonic message.
@@ -91,9 +82,9 @@ const SET_BYTES_MAX: u64 = 2 * 1024 * 1024;
 
 impl ServiceManagerConfig {
     /// All that is wrong, at once.
-    pub fn check(&self) -> Result<(), Vec<BadConfig>> {
+    pub fn check(&self) -> Result<(), Vec<BadSetting>> {
         let mut bad = Vec::new();
-        let mut complain = |key, why: String| bad.push(BadConfig { key, why });
+        let mut complain = |key, why: String| bad.push(BadSetting::new("service_manager", key, why));
         if self.store != "memory" {
             complain("store", format!("{:?} is no store of this version; write \"memory\"", self.store));
         }

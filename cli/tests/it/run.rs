@@ -41,6 +41,7 @@ fn a_wrong_configuration_is_named_and_nothing_starts() {
     refused("[linkd]\nlisten = \"0.0.0.0:7710\"\n", &["linkd.auth", "open"]);
     refused("[linkd]\nprovider_listen = \"0.0.0.0:1\"\n", &["linkd.provider_listen", "loopback"]);
     refused("[node]\nops = \"0.0.0.0:1\"\n", &["node.ops", "loopback"]);
+    refused("[provider]\nio_workers = 0\n", &["linkstead.toml:2", "provider.io_workers"]);
     refused("[node]\ngrace = \"3s\"\n", &["linkstead.toml:2", "node.grace"]);
     refused("[service_manager]\nstore = \"postgres\"\n", &["service_manager.store", "memory"]);
     refused("[linkd\n", &["linkstead.toml:1"]);

@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
-pub use problem::{Place, Problem};
+pub use problem::{BadSetting, Place, Problem};
 pub use reference::{print_config, reference};
 pub use schema::schema_of;
 pub use section::{Log, LogFormat, NodeConfig, PRESETS, Reconnect, Stop};

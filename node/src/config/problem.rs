@@ -46,3 +46,18 @@ pub enum Problem {
     #[error("{place}: node.profile: no profile is called {name:?}; known are {known}")]
     UnknownProfile { place: Place, name: String, known: String },
 }
+
+/// A setting that can't work, as a section judges itself. Whoever wrote it must change it; starting again does not help.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{key}: {why}")]
+pub struct BadSetting {
+    /// With its section: `linkd.frame_max`.
+    pub key: String,
+    pub why: String,
+}
+
+impl BadSetting {
+    pub fn new(section: &str, key: &str, why: impl Into<String>) -> Self {
+        Self { key: format!("{section}.{key}"), why: why.into() }
+    }
+}

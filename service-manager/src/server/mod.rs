@@ -7,7 +7,7 @@ mod session;
 use std::sync::Arc;
 
 use base::NodeId;
-use node::config::NodeConfig;
+use node::config::{BadSetting, NodeConfig};
 use node::lifecycle::BadBudgets;
 use node::listen::Bounded;
 use node::ops::{self, Ops, Readiness};
@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{BadConfig, ServiceManagerConfig};
+use crate::config::ServiceManagerConfig;
 use crate::directory::Directory;
 use hub::Hub;
 use operate::Operator;
@@ -62,8 +62,8 @@ impl Parts {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The operator's to mend.
-    #[error("{}", .0.iter().map(BadConfig::to_string).collect::<Vec<_>>().join("\n"))]
-    Config(Vec<BadConfig>),
+    #[error("{}", .0.iter().map(BadSetting::to_string).collect::<Vec<_>>().join("\n"))]
+    Config(Vec<BadSetting>),
     /// The operator's to mend.
     #[error("node.id: {0}")]
     NodeId(String),
