@@ -60,6 +60,10 @@ pub const FAULTS: &[Fault] = &[
     simulated("kicked_session_executes", "a kicked session goes on executing"),
     simulated("in_flight_unbounded", "a session may have any number of requests waiting"),
     simulated("directory_repeats_epochs", "a new start gets the epoch of the one before"),
+    simulated(
+        "directory_keeps_low_epochs",
+        "after its clock was set back the directory gives epochs it gave before",
+    ),
     simulated("directory_admits_duplicates", "a second start is let in while the first one answers"),
     simulated(
         "directory_blames_after_a_pause",

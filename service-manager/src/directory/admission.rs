@@ -8,12 +8,14 @@ use wire::code;
 use wire::directory::{self as msg, from_directory::Kind as From};
 
 use super::catalog::Set;
-use super::limits::{self, PROTO, Refusal};
-use super::{Action, Cause, Directory, Node, Probe, Session, Stage, close, refuse};
+use super::limits::{self, EPOCH_MAX, PROTO, Refusal};
+use super::{Action, Cause, Directory, Last, Node, Probe, Session, Stage, close, refuse};
 
 /// How many node ids that are gone keep their last epoch, for each session that may be; beyond that the oldest start
 /// is forgotten, and could come back under the epoch it had.
 const EPOCHS_PER_SESSION: usize = 4;
+/// Above an epoch that somebody reports, the former life may have given so many that nobody has reported yet.
+const UNSEEN: u64 = 1 << 20;
 
 impl Directory {
     pub(super) fn hello(
@@ -30,7 +32,7 @@ impl Directory {
                 return self.closed(now, session, actions);
             }
         };
-        self.epoch_max = self.epoch_max.max(hello.epoch).max(hello.epoch_seen_max);
+        self.learn_epoch(now, hello.epoch.max(hello.epoch_seen_max), actions);
         let claimed = Epoch(hello.epoch);
         let Some(holder) = self.nodes.get(&node) else {
             return self.admit(now, session, node, hello, actions);
@@ -50,6 +52,37 @@ impl Directory {
             return self.closed(now, session, actions);
         }
         self.probe(now, session, node, hello, actions);
+    }
+
+    /// Somebody has seen this epoch. A directory that forgot, and whose wall clock was set back, may have begun to count
+    /// below it: what it gave so far may repeat what it gave in its former life. Whoever has such an epoch is refused and
+    /// comes back for a larger one. Once warm, nobody's word ends another node's session.
+    fn learn_epoch(&mut self, now: Mono, seen: u64, actions: &mut Vec<Action>) {
+        if seen <= self.epoch_max {
+            return;
+        }
+        self.epoch_max = seen.saturating_add(UNSEEN).min(EPOCH_MAX);
+        if self.warm_at.is_none() || base::planted::is("directory_keeps_low_epochs") {
+            return;
+        }
+        let mut doubtful = Vec::new();
+        for (node, last) in self.epochs.iter_mut().filter(|(_, last)| last.given_here) {
+            last.epoch = self.epoch_max;
+            doubtful.push(node.clone());
+        }
+        for node in doubtful {
+            let Some(owner) = self.nodes.owner(&node) else { continue };
+            actions.push(Action::Count(Cause::Superseded));
+            if self.nodes.get(&node).is_some_and(|holder| holder.connected) {
+                let text = format!(
+                    "this directory has restarted and gave node {node} an epoch too small; join again"
+                );
+                close(owner, &Refusal::new(code::STALE_EPOCH, text), actions);
+                self.forget_session(owner);
+            }
+            self.drop_node(&node, owner, actions);
+            self.admit_waiting(now, &node, actions);
+        }
     }
 
     /// The holder of the node id seems alive: it is asked, and the new start waits.
@@ -150,8 +183,9 @@ impl Directory {
 
     /// The epoch this start already has, unless that was given away or never was; else the next.
     fn give_epoch(&mut self, node: &NodeId, claimed: u64) -> Epoch {
-        let last = self.epochs.get(node).copied().unwrap_or(0);
-        let epoch = if claimed > 0 && claimed >= last {
+        let last = self.epochs.get(node).map_or(0, |last| last.epoch);
+        let known = claimed > 0 && claimed >= last;
+        let epoch = if known {
             claimed
         } else if base::planted::is("directory_repeats_epochs") {
             self.epoch_max.max(1)
@@ -159,10 +193,15 @@ impl Directory {
             self.epoch_max + 1
         };
         self.epoch_max = self.epoch_max.max(epoch);
-        self.epochs.insert(node.clone(), epoch);
+        // An epoch that comes back is as trustworthy as it was when it was given.
+        let given_here = match self.epochs.get(node) {
+            Some(before) if before.epoch == epoch => before.given_here,
+            _ => !known,
+        };
+        self.epochs.insert(node.clone(), Last { epoch, given_here });
         if self.epochs.len() > self.settings.limits.sessions * EPOCHS_PER_SESSION {
             let gone = self.epochs.iter().filter(|(node, _)| self.nodes.get(node).is_none());
-            if let Some(oldest) = gone.min_by_key(|(_, epoch)| **epoch).map(|(node, _)| node.clone()) {
+            if let Some(oldest) = gone.min_by_key(|(_, last)| last.epoch).map(|(node, _)| node.clone()) {
                 self.epochs.remove(&oldest);
             }
         }

@@ -121,7 +121,7 @@ pub struct Directory {
     /// The highest epoch given or heard of.
     epoch_max: u64,
     /// The last epoch of each node id, also of those that are gone.
-    epochs: BTreeMap<NodeId, u64>,
+    epochs: BTreeMap<NodeId, Last>,
     probes: u64,
     /// When time was last seen to pass.
     ticked: Mono,
@@ -156,6 +156,14 @@ struct Node {
     /// Its session is open. A node whose session broke stays until its lease runs out.
     connected: bool,
     probe: Option<Probe>,
+}
+
+/// The last epoch of a node id.
+#[derive(Debug, Clone, Copy)]
+struct Last {
+    epoch: u64,
+    /// Counted by this life of the directory, not brought by the node.
+    given_here: bool,
 }
 
 /// Another start asks for the node id.
@@ -438,8 +446,8 @@ impl Directory {
                 "{node} has an epoch nobody gave"
             );
             assert_eq!(
-                self.epochs.get(node),
-                Some(&state.epoch.0),
+                self.epochs.get(node).map(|last| last.epoch),
+                Some(state.epoch.0),
                 "{node}: its last epoch is not remembered"
             );
             let listed = self.catalog.set(node).is_some_and(|set| set.contains_key(NODE_SERVICE));

@@ -39,14 +39,14 @@ fn service(name: &str) -> msg::Service {
     msg::Service { name: name.to_owned(), address: address.to_owned(), ..Default::default() }
 }
 
-fn hello(node: &str, host: &str, epoch: u64) -> To {
+fn hello(node: &str, host: &str, epoch: u64, epoch_seen_max: u64) -> To {
     let (cluster, proto) = ("test".to_owned(), PROTO);
     let (node, host, role) = (node.to_owned(), host.to_owned(), "linkd".to_owned());
     let ops_address = format!("{host}:7700");
-    To::Hello(msg::Hello { cluster, node, role, host, ops_address, epoch, epoch_seen_max: 0, proto })
+    To::Hello(msg::Hello { cluster, node, role, host, ops_address, epoch, epoch_seen_max, proto })
 }
 
-/// `s1 hello linkd-1 hostA 0`, `s1 register a b@1.2.3.4:5`, `s1 follow a/`, `s1 pong 1`, `s1 close`, …
+/// `s1 hello linkd-1 hostA EPOCH SEEN`, `s1 register a b@1.2.3.4:5`, `s1 follow a/`, `s1 pong 1`, `s1 close`, …
 fn event(words: &[&str]) -> Event {
     let session = Generation(words[0][1..].parse().unwrap());
     let rest = &words[2..];
@@ -54,7 +54,7 @@ fn event(words: &[&str]) -> Event {
     let message = match words[1] {
         "open" => return Event::Opened { session },
         "close" => return Event::Closed { session },
-        "hello" => hello(rest[0], rest[1], number(2)),
+        "hello" => hello(rest[0], rest[1], number(2), number(3)),
         "register" => {
             To::Register(msg::Register { seq: 1, services: rest.iter().map(|name| service(name)).collect() })
         }

@@ -139,13 +139,19 @@ impl DirectoryNode {
             let Action::Send { session, message } = action else { continue };
             let Some(known) = self.sessions.get(session) else { continue };
             match message {
-                From::Refused(refused) if refused.code == code::STALE_EPOCH.number => loser = Some(known),
+                From::Refused(refused) if refused.code == code::STALE_EPOCH.number => {
+                    self.starts
+                        .retain(|node, start| node.as_str() != known.node || Some(*start) != known.start);
+                    loser = Some(known);
+                }
                 From::Welcome(welcome) => {
                     let Some(start) = known.start else { continue };
                     let (node, claimed, epoch) = (&known.node, known.claimed, welcome.epoch);
+                    let warming = welcome.warming;
                     self.starts.extend(NodeId::new(node).ok().map(|node| (node, start)));
-                    env.see(&Seen::Welcome { node, start, claimed, epoch });
-                    if let Some(loser) = loser.take().filter(|loser| loser.start != known.start) {
+                    env.see(&Seen::Welcome { node, start, claimed, epoch, warming });
+                    let other = |loser: &&Session| loser.node == known.node && loser.start != known.start;
+                    if let Some(loser) = loser.take().filter(other) {
                         let healthy = env.network.is_healthy(loser.conn, env.now);
                         env.see(&Seen::Superseded { node, claimed, healthy });
                     }

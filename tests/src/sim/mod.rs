@@ -18,7 +18,6 @@ mod faults;
 mod frames;
 mod input;
 mod invariants;
-mod known;
 mod linkd;
 mod member;
 mod network;

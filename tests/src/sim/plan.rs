@@ -5,7 +5,6 @@ use std::fmt;
 use base::{AppVersion, ModuleId, Mono, Span};
 
 use super::frames::{HALL, ROOM, SHOP};
-use super::known::CLOCK_BACK_REPEATS_EPOCHS;
 use super::rng::Rng;
 
 /// The first fault comes no earlier: the cluster is mostly up by then.
@@ -174,7 +173,7 @@ impl Plan {
             7..9 => Fault::Pause { who: self.node(rng), span: span(rng, 300, 20_000) },
             9..13 => {
                 let who = self.node(rng);
-                let back = !CLOCK_BACK_REPEATS_EPOCHS && who == Who::Directory && rng.one_in(3);
+                let back = who == Who::Directory && rng.one_in(3);
                 let back = if back { Span::secs(3_600) } else { Span::ZERO };
                 Fault::Crash { who, hard: rng.one_in(2), down: span(rng, 200, 9_000), back }
             }

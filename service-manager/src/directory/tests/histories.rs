@@ -149,7 +149,7 @@ impl World {
                 let known =
                     self.epochs.iter().filter(|((_, name), _)| *name == node).map(|(_, epoch)| *epoch).max();
                 let epoch = if *keep_epoch { known.unwrap_or(0) } else { 0 };
-                self.say(*session, hello(&node, &format!("host{session}"), epoch));
+                self.say(*session, hello(&node, &format!("host{session}"), epoch, 0));
             }
             Step::Register { session, names } => {
                 let services = names.iter().map(|name| service(&format!("m/{name}"))).collect();
@@ -219,7 +219,7 @@ proptest! {
             let mut actions = Vec::new();
             let now = Mono(micros);
             core.step(now, Event::Opened { session }, &mut actions);
-            core.step(now, Event::Said { session, message: hello(&format!("n{node}"), "h", 0) }, &mut actions);
+            core.step(now, Event::Said { session, message: hello(&format!("n{node}"), "h", 0, 0) }, &mut actions);
             let epoch = actions.iter().find_map(|action| match action {
                 Action::Send { message: From::Welcome(welcome), .. } => Some(welcome.epoch),
                 _ => None,

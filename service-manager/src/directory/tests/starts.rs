@@ -202,7 +202,63 @@ fn the_newer_epoch_wins_after_a_restart_that_forgot() {
               s3 closed
             s4 open
             s4 hello fresh hostD
-              s4 welcome epoch 701
+              s4 welcome epoch 1049077
         "#]],
     );
+}
+
+/// A directory without a store, whose clock was set back: what it gave before it heard of larger epochs is taken back.
+///
+/// Holds: H-09.
+#[test]
+fn an_epoch_given_below_one_that_was_seen_is_taken_back() {
+    let mut core = Directory::new(settings(Span::secs(15)), Mono::ZERO);
+    let mut now = Mono::ZERO;
+    let script = "s1 open
+         s1 hello game-1 hostA
+         s2 open
+         s2 hello linkd-1 hostB 90
+         s3 open
+         s3 hello linkd-2 hostC 800 900
+         s1 close
+         s4 open
+         s4 hello game-1 hostA 101
+         +10s
+         s4 beat 1
+         +5s
+         s5 open
+         s5 hello linkd-3 hostD 2000 3000
+         s4 beat 2";
+    expect![[r#"
+        s1 open
+        s1 hello game-1 hostA
+          s1 welcome epoch 101 warming
+        s2 open
+        s2 hello linkd-1 hostB 90
+          s2 welcome epoch 90 warming
+        s3 open
+        s3 hello linkd-2 hostC 800 900
+          s1 STALE_EPOCH: this directory has restarted and gave node game-1 an epoch too small; join again
+          s1 closed
+          s3 welcome epoch 800 warming
+        s1 close
+        s4 open
+        s4 hello game-1 hostA 101
+          s4 welcome epoch 1049477 warming
+        +10s
+        s4 beat 1
+          s4 beat 1
+        +5s
+          s2 TIMEOUT: nothing was heard from node linkd-1 for 15s
+          s2 closed
+          s3 TIMEOUT: nothing was heard from node linkd-2 for 15s
+          s3 closed
+          s4 warm at 7
+        s5 open
+        s5 hello linkd-3 hostD 2000 3000
+          s5 welcome epoch 2000
+        s4 beat 2
+          s4 beat 2
+    "#]]
+    .assert_eq(&run(&mut core, &mut now, script));
 }

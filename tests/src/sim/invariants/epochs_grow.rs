@@ -1,10 +1,12 @@
 //! Each start of a node has a larger epoch than every earlier start, and a start that comes back keeps its own or gets
-//! a larger one: no two starts are ever told apart wrongly.
+//! a larger one: no two starts are ever told apart wrongly. A directory that forgot and whose clock was set back may give
+//! less while it is warming; it takes that back when it hears of more, and in the end nobody lives under it.
 //!
 //! Holds: H-09, H-16.
 
 use std::collections::BTreeMap;
 
+use super::super::cluster::Cluster;
 use super::super::network::Place;
 use super::{Invariant, Seen, Told, Verdict, hold};
 
@@ -13,6 +15,8 @@ pub struct EpochsGrow {
     /// The largest epoch given to each node id.
     largest: BTreeMap<String, u64>,
     starts: BTreeMap<(String, u64), Place>,
+    /// Who was given less than an earlier start had.
+    doubtful: BTreeMap<String, (Place, u64)>,
 }
 
 impl Invariant for EpochsGrow {
@@ -21,16 +25,33 @@ impl Invariant for EpochsGrow {
     }
 
     fn see(&mut self, _told: &Told, seen: &Seen<'_>) -> Verdict {
-        let Seen::Welcome { node, start, claimed, epoch } = *seen else { return Ok(()) };
-        let node = node.to_owned();
+        let (node, start, claimed, epoch, warming) = match *seen {
+            Seen::Welcome { node, start, claimed, epoch, warming } => {
+                (node.to_owned(), start, claimed, epoch, warming)
+            }
+            Seen::Ended { place } => {
+                self.doubtful.retain(|_, (start, _)| *start != place);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
         hold(epoch > 0, || format!("{node} gets no epoch"))?;
         let largest = self.largest.entry(node.clone()).or_default();
-        let new = claimed == 0 || epoch != claimed;
-        hold(!new || epoch > *largest, || {
-            format!("{node} {start} gets epoch {epoch}, {largest} was given before")
-        })?;
+        let known = self.doubtful.get(&node) == Some(&(start, epoch)) && epoch == claimed;
+        if (known || claimed == 0 || epoch != claimed) && epoch <= *largest {
+            self.doubtful.insert(node.clone(), (start, epoch));
+            return hold(warming || known, || {
+                format!("{node} {start} gets epoch {epoch}, {largest} was given before")
+            });
+        }
+        self.doubtful.remove(&node);
         *largest = epoch.max(*largest);
         let owner = *self.starts.entry((node.clone(), epoch)).or_insert(start);
         hold(owner == start, || format!("{node} {start} gets epoch {epoch}, which is {owner}'s"))
+    }
+
+    fn end(&mut self, _cluster: &Cluster) -> Verdict {
+        let left = self.doubtful.iter().next();
+        hold(left.is_none(), || format!("somebody still lives under an epoch too small: {left:?}"))
     }
 }

@@ -56,7 +56,7 @@ pub enum Seen<'a> {
     /// Something came from a connection that no longer counts.
     Stale { at: Place, changed: bool },
     /// The directory let a start in.
-    Welcome { node: &'a str, start: Place, claimed: u64, epoch: u64 },
+    Welcome { node: &'a str, start: Place, claimed: u64, epoch: u64, warming: bool },
     /// The start that held the node id lost it to another.
     Superseded { node: &'a str, claimed: u64, healthy: bool },
     /// The directory gave a node up because nothing was heard from it.
