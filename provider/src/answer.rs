@@ -1,6 +1,9 @@
 //! The end of a request: what goes back to the client, if anything does.
 
-use base::TypeId;
+use std::sync::Arc;
+
+use base::{LinkSid, TypeId};
+use net::outbox::NotQueued;
 use prost::Message;
 use wire::code::{self, Code};
 use wire::frame::PAYLOAD_BYTES_CEILING;
@@ -8,12 +11,11 @@ use wire::payload::{Family, Head};
 
 use crate::conn::Conn;
 use crate::cx::Cx;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::meters::Drop;
 use crate::module::Protocol;
 use crate::room;
 use crate::send::{self, Body, HEAD_BYTES_MAX};
-use crate::session::Session;
 
 /// Whom a request answers to.
 #[derive(Debug, Clone, Copy)]
@@ -33,14 +35,20 @@ impl Answer {
         }
     }
 
-    /// Sends the result of a handler, waiting for room when the linkd reads slowly.
-    pub async fn finish<A: Message>(self, cx: &Cx, protocol: &'static Protocol, result: Result<A>) {
+    /// Sends the result of a handler. Gives it back when there is no room for it: then [`wait`](Self::wait) does.
+    pub fn finish<A: Message>(
+        self,
+        cx: &Cx,
+        protocol: &'static Protocol,
+        result: Result<A>,
+    ) -> Result<(), Unsent<A>> {
         let session = cx.session();
         let meters = &session.conn.hub.meters;
         if let Err(error) = &result {
-            note(error, protocol, meters);
+            meters.errors.add(1);
+            tracing::debug!(protocol = protocol.name, %error, "refused");
         }
-        let Some(request) = self.request else { return };
+        let Some(request) = self.request else { return Ok(()) };
         let reply = match result {
             Ok(reply) if reply.encoded_len() + HEAD_BYTES_MAX > PAYLOAD_BYTES_CEILING as usize => {
                 let bytes = reply.encoded_len();
@@ -50,53 +58,63 @@ impl Answer {
             Ok(reply) => Ok(reply),
             Err(error) => Err(error.result_in(self.type_id.module())),
         };
-        let (head, body) = match &reply {
-            Ok(reply) => (Head::response(request, 0), Body::Message(reply)),
-            Err(result) => (Head::response(request, *result), Body::Refusal),
-        };
-        respond(session, self.type_id, head, body).await;
+        let unsent = Unsent { request, reply };
+        match unsent.send(&session.conn, session.sid, self.type_id) {
+            Err(NotQueued::Full { .. }) => Err(unsent),
+            sent => {
+                sent.unwrap_or_else(|_| lost(&session.conn));
+                Ok(())
+            }
+        }
     }
 
-    /// Refuses a request that no handler saw. Never waits: when there is no room, the pool does.
-    pub fn refuse(self, session: &Session, code: &Code) {
+    /// Sends what found no room, when there is some: the linkd reads slowly.
+    pub async fn wait<A: Message>(self, cx: &Cx, unsent: Unsent<A>) {
+        let session = cx.session();
         let conn = &session.conn;
+        let sent = room::retry(&conn.link.outbox, || unsent.send(conn, session.sid, self.type_id)).await;
+        sent.unwrap_or_else(|_| lost(conn));
+    }
+
+    /// Refuses a request that no handler saw.
+    pub fn refuse(self, conn: &Arc<Conn>, sid: LinkSid, code: &Code) {
         conn.hub.meters.refused(code);
+        self.fail(conn, sid, code);
+    }
+
+    /// Answers with this code instead of a result. Never waits: when there is no room, the pool does.
+    pub fn fail(self, conn: &Arc<Conn>, sid: LinkSid, code: &Code) {
         let Some(request) = self.request else { return };
-        let head = Head::response(request, code.result());
-        let sent = send::to_one(conn, session.sid, self.type_id, head, Body::<()>::Refusal);
-        if matches!(sent, Err(net::outbox::NotQueued::Full { .. })) {
-            let (conn, sid) = (conn.clone(), session.sid);
-            let (hub, type_id) = (conn.hub.clone(), self.type_id);
-            hub.spawn(async move { wait_and_send(&conn, sid, type_id, head, Body::<()>::Refusal).await });
+        let unsent = Unsent::<()> { request, reply: Err(code.result()) };
+        let sent = unsent.send(conn, sid, self.type_id);
+        if matches!(sent, Err(NotQueued::Full { .. })) {
+            let (conn, hub, type_id) = (conn.clone(), conn.hub.clone(), self.type_id);
+            hub.spawn(async move {
+                let sent = room::retry(&conn.link.outbox, || unsent.send(&conn, sid, type_id)).await;
+                sent.unwrap_or_else(|_| lost(&conn));
+            });
         }
     }
 }
 
-fn note(error: &Error, protocol: &Protocol, meters: &crate::meters::Meters) {
-    match error {
-        Error::Framework { code, text } if code.number == code::EXCEPTION.number => {
-            meters.panics.add(1);
-            tracing::error!(protocol = protocol.name, "{text}");
-        }
-        error => tracing::debug!(protocol = protocol.name, %error, "refused"),
-    }
-    meters.errors.add(1);
+/// A reply that is not on its way yet.
+pub(crate) struct Unsent<A> {
+    request: i64,
+    /// Or the result that stands instead.
+    reply: Result<A, i64>,
 }
 
-async fn respond<M: Message>(session: &Session, type_id: TypeId, head: Head, body: Body<'_, M>) {
-    wait_and_send(&session.conn, session.sid, type_id, head, body).await;
+impl<A: Message> Unsent<A> {
+    fn send(&self, conn: &Conn, sid: LinkSid, type_id: TypeId) -> Result<(), NotQueued> {
+        let (result, body) = match &self.reply {
+            Ok(reply) => (0, Body::Message(reply)),
+            Err(result) => (*result, Body::Refusal),
+        };
+        send::to_one(conn, sid, type_id, Head::response(self.request, result), body)
+    }
 }
 
-async fn wait_and_send<M: Message>(
-    conn: &Conn,
-    sid: base::LinkSid,
-    type_id: TypeId,
-    head: Head,
-    body: Body<'_, M>,
-) {
-    let sent = room::retry(&conn.link.outbox, || send::to_one(conn, sid, type_id, head, body)).await;
-    if sent.is_err() {
-        // The linkd tells its clients that this provider is gone.
-        conn.hub.meters.dropped(Drop::ReplyLinkClosed);
-    }
+/// The linkd tells its clients that this provider is gone.
+fn lost(conn: &Conn) {
+    conn.hub.meters.dropped(Drop::ReplyLinkClosed);
 }

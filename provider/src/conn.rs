@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use base::{NodeId, Span};
+use base::{LinkSid, NodeId, Span};
 use net::link::Link;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use wire::code;
 use wire::link::{self, message};
 use wire::node::Meta;
 
+use crate::answer::Answer;
 use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::job::{self, Job};
@@ -98,7 +99,7 @@ impl Conn {
     }
 
     /// The session that a frame names, or why it gets nothing done.
-    pub fn session(&self, sid: base::LinkSid) -> Result<Arc<Session>, Dropped> {
+    pub fn session(&self, sid: LinkSid) -> Result<Arc<Session>, Dropped> {
         self.sessions.lock().state(sid).cloned()
     }
 
@@ -119,6 +120,11 @@ impl Conn {
         self.link.outbox.flush();
     }
 
+    /// The session core, for the reader, which holds it for one decision at a time.
+    pub fn sessions(&self) -> MutexGuard<'_, Sessions<Arc<Session>, Job>> {
+        self.sessions.lock()
+    }
+
     /// Steps the core, for the reader, which runs what it can itself.
     pub fn step_into(&self, now: base::Mono, event: ConnEvent, actions: &mut Vec<ConnAction>) {
         self.sessions.lock().step(now, event, actions);
@@ -136,13 +142,13 @@ impl Conn {
     /// Does what the core wants. A request goes to the pool, which then runs whatever of its session waits behind it.
     pub fn perform(self: &Arc<Self>, action: ConnAction) {
         match action {
-            Action::Run { job, parallel, waited, .. } => self.hand_over(job, parallel, waited),
-            Action::Refuse { job, why, .. } => {
+            Action::Run { sid, job, parallel, waited } => self.hand_over(sid, job, parallel, waited),
+            Action::Refuse { sid, job, why } => {
                 let code = match why {
                     Refused::Busy => &code::BUSY,
                     Refused::ShuttingDown => &code::SHUTTING_DOWN,
                 };
-                job.answer.refuse(&job.session, code);
+                job.answer.refuse(self, sid, code);
             }
             Action::Drop { why, .. } => self.hub.meters.dropped(why.into()),
             Action::Gone { state, cause, .. } => self.gone(state, cause),
@@ -152,7 +158,7 @@ impl Conn {
     }
 
     /// Runs a request on the pool, and then its session's next ones in the same task.
-    pub fn hand_over(self: &Arc<Self>, job: Job, parallel: bool, waited: Span) {
+    pub fn hand_over(self: &Arc<Self>, sid: LinkSid, job: Job, parallel: bool, waited: Span) {
         let conn = self.clone();
         let queued = self.hub.clock.now();
         self.hub.spawn(async move {
@@ -163,20 +169,20 @@ impl Conn {
                 conn.hub.meters.pooled.add(1);
                 conn.hub.gauge.note(now.since(queued));
                 conn.hub.meters.wait.record(waited.0 as f64 / 1e6);
-                next = conn.run(job, parallel).await;
+                next = conn.run(sid, job, parallel).await;
                 (waited, queued) = (Span::ZERO, conn.hub.clock.now());
             }
         });
     }
 
     /// Runs one request to its end and answers the one that comes next in the same session.
-    async fn run(self: &Arc<Self>, job: Job, parallel: bool) -> Option<Job> {
-        let Job { work, session, answer } = job;
+    async fn run(self: &Arc<Self>, sid: LinkSid, job: Job, parallel: bool) -> Option<Job> {
+        let Job { work, answer } = job;
         if let Err(text) = job::run(work).await {
-            self.broke(&session, answer, &text);
+            self.broke(sid, answer, &text);
         }
         let mut actions = Vec::new();
-        self.step_into(self.hub.clock.now(), Event::Done { sid: session.sid, parallel }, &mut actions);
+        self.step_into(self.hub.clock.now(), Event::Done { sid, parallel }, &mut actions);
         let mut next = None;
         for action in actions {
             match action {
@@ -187,11 +193,13 @@ impl Conn {
         next
     }
 
-    /// A request's work panicked outside its handler, in our own code: still one answer.
-    pub fn broke(&self, session: &Session, answer: crate::answer::Answer, text: &str) {
+    /// A handler panicked: still one answer.
+    pub fn broke(self: &Arc<Self>, sid: LinkSid, answer: Answer, text: &str) {
         self.hub.meters.panics.add(1);
-        tracing::error!(type_id = %answer.type_id, panic = text, "a request broke outside its handler");
-        answer.refuse(session, &code::EXCEPTION);
+        self.hub.meters.errors.add(1);
+        let protocol = self.table.get(answer.type_id).map_or("", |entry| entry.protocol.name);
+        tracing::error!(protocol, "the handler panicked: {text}");
+        answer.fail(self, sid, &code::EXCEPTION);
     }
 
     /// A session is over and nothing of it runs: nobody finds it any more, then the modules' hooks run.

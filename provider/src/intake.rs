@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use base::{Account, AppVersion, LinkSid, Mono, Role, Span};
+use base::{Account, AppVersion, LinkSid, Mono, Role, Span, TypeId};
 use net::link::{Closed, Handler};
 use prost::Message;
-use wire::code;
+use wire::code::{self, Code};
 use wire::link::{self, BadHead, Dispatch, LinkBroken, UserState, message};
 use wire::node::Frame;
 use wire::payload;
@@ -25,6 +25,13 @@ const INLINE_BUDGET: Span = Span::micros(200);
 
 /// Requests between two looks at the clock: a look costs about a tenth of a small request.
 const REQUESTS_PER_CLOCK: u32 = 8;
+
+/// Why a request is not run.
+enum Unfit {
+    NoSession(Dropped),
+    /// The code for who asks; the cause to count when nobody does.
+    Refused(&'static Code, Option<Drop>),
+}
 
 /// Receives the frames of one linkd connection.
 pub(crate) struct Intake {
@@ -93,33 +100,43 @@ impl Intake {
             hub.meters.dropped(Drop::Response);
             return Ok(());
         };
-        let session = match self.conn.session(link_sid) {
-            Ok(session) => session,
-            Err(why) => {
-                hub.meters.dropped(why.into());
-                return Ok(());
+        let mut actions = std::mem::take(&mut self.actions);
+        let admitted = self.admit(link_sid, type_id, answer, body, &mut actions);
+        self.perform(&mut actions);
+        self.actions = actions;
+        match admitted {
+            Ok(()) => {}
+            Err(Unfit::NoSession(why)) => self.conn.hub.meters.dropped(why.into()),
+            Err(Unfit::Refused(code, drop)) => {
+                if let (None, Some(drop)) = (answer.request, drop) {
+                    self.conn.hub.meters.dropped(drop);
+                }
+                answer.refuse(&self.conn, link_sid, code);
             }
-        };
-        let Some(entry) = self.conn.table().get(type_id) else {
-            return self.refuse(&session, answer, &code::UNKNOWN_PROTOCOL, Drop::UnknownNotify);
-        };
-        if !hub.gauge.level().admits(entry.protocol.level) {
-            answer.refuse(&session, &code::BUSY);
-            return Ok(());
         }
-        let Ok(work) = (entry.start)(Cx::new(session.clone()), answer, body) else {
-            return self.refuse(&session, answer, &code::DECODE_ERROR, Drop::BadNotify);
-        };
-        let parallel = entry.protocol.parallel;
-        self.step(Event::Dispatch { sid: link_sid, job: Job { work, session, answer }, parallel });
         Ok(())
     }
 
-    fn refuse(&self, session: &Session, answer: Answer, code: &wire::Code, drop: Drop) -> Result<(), Closed> {
-        if answer.request.is_none() {
-            self.conn.hub.meters.dropped(drop);
+    /// Looks the session up, builds the work and has the core queue it, all under one lock.
+    fn admit(
+        &self,
+        sid: LinkSid,
+        type_id: TypeId,
+        answer: Answer,
+        body: &[u8],
+        actions: &mut Vec<ConnAction>,
+    ) -> Result<(), Unfit> {
+        let mut sessions = self.conn.sessions();
+        let session = sessions.state(sid).map_err(Unfit::NoSession)?;
+        let entry = self.conn.table().get(type_id);
+        let entry = entry.ok_or(Unfit::Refused(&code::UNKNOWN_PROTOCOL, Some(Drop::UnknownNotify)))?;
+        if !self.conn.hub.gauge.level().admits(entry.protocol.level) {
+            return Err(Unfit::Refused(&code::BUSY, None));
         }
-        answer.refuse(session, code);
+        let unreadable = |_| Unfit::Refused(&code::DECODE_ERROR, Some(Drop::BadNotify));
+        let work = (entry.start)(Cx::new(session.clone()), answer, body).map_err(unreadable)?;
+        let parallel = entry.protocol.parallel;
+        sessions.step(self.now, Event::Dispatch { sid, job: Job { work, answer }, parallel }, actions);
         Ok(())
     }
 
@@ -127,19 +144,23 @@ impl Intake {
     fn step(&mut self, event: ConnEvent) {
         let mut actions = std::mem::take(&mut self.actions);
         self.conn.step_into(self.now, event, &mut actions);
+        self.perform(&mut actions);
+        self.actions = actions;
+    }
+
+    fn perform(&mut self, actions: &mut Vec<ConnAction>) {
         for action in actions.drain(..) {
             match action {
                 Action::Run { sid, job, parallel, waited } => self.run(sid, job, parallel, waited),
                 other => self.conn.perform(other),
             }
         }
-        self.actions = actions;
     }
 
     fn run(&mut self, sid: LinkSid, mut job: Job, parallel: bool, waited: Span) {
         let used = self.batch.map_or(Span::ZERO, |began| self.now.since(began));
         if used >= INLINE_BUDGET {
-            return self.conn.hand_over(job, parallel, waited);
+            return self.conn.hand_over(sid, job, parallel, waited);
         }
         let polled = job::poll(&mut job.work, &mut Context::from_waker(Waker::noop()));
         self.unclocked += 1;
@@ -149,9 +170,9 @@ impl Intake {
         }
         match polled {
             // The pool polls it again, and that registers the waker which counts.
-            Poll::Pending => return self.conn.hand_over(job, parallel, waited),
+            Poll::Pending => return self.conn.hand_over(sid, job, parallel, waited),
             Poll::Ready(Ok(())) => {}
-            Poll::Ready(Err(text)) => self.conn.broke(&job.session, job.answer, &text),
+            Poll::Ready(Err(text)) => self.conn.broke(sid, job.answer, &text),
         }
         self.inline += 1;
         self.step(Event::Done { sid, parallel });

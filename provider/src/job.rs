@@ -2,23 +2,17 @@
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use wire::code;
-
 use crate::answer::Answer;
-use crate::error::{Error, Result};
-use crate::session::Session;
 
-/// Runs one request to its answer.
+/// Runs one request to its answer. It alone keeps its session: what else a request needs goes by the session's sid.
 pub(crate) type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The payload of the session core.
 pub(crate) struct Job {
     pub work: Work,
-    pub session: Arc<Session>,
     pub answer: Answer,
 }
 
@@ -28,20 +22,7 @@ pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// A handler's result, a panic in it being one more kind of error. The process and the session live on.
-pub(crate) async fn contain<T>(handler: impl Future<Output = Result<T>>) -> Result<T> {
-    let mut handler = pin!(handler);
-    std::future::poll_fn(move |cx| match catch_unwind(AssertUnwindSafe(|| handler.as_mut().poll(cx))) {
-        Ok(poll) => poll,
-        Err(panic) => {
-            let text = format!("the handler panicked: {}", panic_text(&*panic));
-            Poll::Ready(Err(Error::framework(&code::EXCEPTION, text)))
-        }
-    })
-    .await
-}
-
-/// Polls once. A panic outside a handler ends the work like any other end; the text says what it was.
+/// Polls once. A panic ends the work; the text says what it was. The process and the session live on.
 pub(crate) fn poll(work: &mut Work, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
     match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Ok),

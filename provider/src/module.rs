@@ -12,7 +12,7 @@ use crate::answer::Answer;
 use crate::config::ModuleConfig;
 use crate::cx::Cx;
 use crate::error::Result;
-use crate::job::{self, Work};
+use crate::job::Work;
 
 /// A numbered group of protocols that gateways route to a provider. Written by `#[module]`.
 pub trait Module: Send + Sync + Sized + 'static {
@@ -128,13 +128,13 @@ impl<M: Module> Handlers<M> {
         handlers
     }
 
-    /// Adds a handler.
+    /// Adds a handler, which gives the session back with its result: the reply needs it.
     pub fn request<Q, A, F, R>(&mut self, protocol: &'static Protocol, _rpc: Rpc<Q, A>, handler: F)
     where
         Q: Payload,
         A: Payload,
         F: Fn(Arc<M>, Cx, Q) -> R + Send + Sync + Copy + 'static,
-        R: Future<Output = Result<A>> + Send + 'static,
+        R: Future<Output = (Cx, Result<A>)> + Send + 'static,
     {
         let type_id = TypeId::new(ModuleId(M::DESCRIPTOR.id), ProtocolId(protocol.id));
         let module = self.module.clone();
@@ -142,8 +142,11 @@ impl<M: Module> Handlers<M> {
             let request = Q::decode(body)?;
             let module = module.clone();
             Ok(Box::pin(async move {
-                let result = job::contain(handler(module, cx.clone(), request)).await;
-                answer.finish(&cx, protocol, result).await;
+                let (cx, result) = handler(module, cx, request).await;
+                if let Err(unsent) = answer.finish(&cx, protocol, result) {
+                    // In a box of its own: every request carries the room for what is written here.
+                    Box::pin(answer.wait(&cx, unsent)).await;
+                }
             }))
         });
         self.entries.push(Entry { type_id, protocol, start });

@@ -104,7 +104,10 @@ fn call(index: usize, handler: &Handler) -> TokenStream {
         handlers.request(
             &<Self as ::linkstead::Module>::DESCRIPTOR.protocols[#index],
             Self::#rpc,
-            |module, cx, request| async move { Self::#name(&module, &cx, request).await },
+            |module, cx, request| async move {
+                let result = Self::#name(&module, &cx, request).await;
+                (cx, result)
+            },
         );
     }
 }
