@@ -75,7 +75,7 @@ pub use module::{Descriptor, Handlers, Module, Payload, Protocol};
 pub use node::Directory;
 pub use node::config::BadSetting;
 pub use online::Online;
-pub use redirect_macros::module;
+pub use redirect_macros::{handler, module, on_broken};
 pub use run::{Operator, Root};
 pub use running::{Running, Status};
 pub use start::{Builder, Env, Linkds, OnlineHandle, Setup, StartError};

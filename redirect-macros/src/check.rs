@@ -1,5 +1,6 @@
 //! All mistakes of a block at once, in the words of whoever wrote it, each pointing at the token to change.
 
+use proc_macro2::Span;
 use quote::ToTokens;
 use syn::spanned::Spanned;
 use syn::{Error, FnArg, ImplItemFn, ReturnType, Signature, Type};
@@ -11,7 +12,7 @@ pub const CHOICES: &[&str] = &["request", "hash_account", "hash_role", "hash_sou
 /// From what runs longest under load to what is shed first; a level's number is its place.
 pub const LEVELS: &[&str] = &["critical_plus", "critical", "normal", "sheddable"];
 /// The largest field number of a protobuf message.
-const FIELD_MAX: u32 = (1 << 29) - 1;
+const FIELD_MAX: i32 = (1 << 29) - 1;
 const PROTOCOLS_MAX: usize = 1_024;
 
 struct Mistakes(Option<Error>);
@@ -26,8 +27,9 @@ impl Mistakes {
     }
 }
 
-pub fn block(block: &Block) -> Result<(), Error> {
-    let mut mistakes = Mistakes(None);
+/// `unread` is what `parse` could not make sense of.
+pub fn block(block: &Block, unread: Option<Error>) -> Result<(), Error> {
+    let mut mistakes = Mistakes(unread);
     shape(block, &mut mistakes);
     module(block, &mut mistakes);
     for handler in &block.handlers {
@@ -55,22 +57,33 @@ fn shape(block: &Block, mistakes: &mut Mistakes) {
 
 fn module(block: &Block, mistakes: &mut Mistakes) {
     let args = &block.args;
-    let id = args.id.as_ref().0;
-    if matches!(id, 0 | 10_000 | 11_000..=11_999) {
-        let text = format!("module id {id} belongs to the framework; 0, 10000 and 11000 to 11999 are taken");
-        mistakes.add(args.id.span(), text);
+    match &args.id {
+        Some(id) if matches!(id.as_ref().0, 0 | 10_000 | 11_000..=11_999) => {
+            let given = id.as_ref().0;
+            let text =
+                format!("module id {given} belongs to the framework; 0, 10000 and 11000 to 11999 are taken");
+            mistakes.add(id.span(), text);
+        }
+        // An id that could not be read has been complained about.
+        None if mistakes.0.is_none() => {
+            let text = "a module needs a number of its own in the cluster: `#[module(id = 7)]`";
+            mistakes.add(Span::call_site(), text);
+        }
+        _ => {}
     }
     if let Some(choice) = &args.choice {
-        one_of(choice.as_ref(), CHOICES, "choice", choice.span(), mistakes);
+        one_of(&choice.as_ref().0, CHOICES, "choice", choice.span(), mistakes);
     }
-    if let Some(name) = &args.name {
+    if let Some(given) = &args.name {
+        let name = &given.as_ref().0;
         let allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_');
         if name.is_empty() || name.len() > 128 || !name.chars().all(allowed) {
-            mistakes.add(name.span(), "a module's name has 1 to 128 letters, digits, `_` or `.`");
+            mistakes.add(given.span(), "a module's name has 1 to 128 letters, digits, `_` or `.`");
         }
     }
     if block.handlers.len() + args.pushes.len() > PROTOCOLS_MAX {
-        mistakes.add(args.id.span(), format!("a module has at most {PROTOCOLS_MAX} handlers and pushes"));
+        mistakes
+            .add(&block.item.self_ty, format!("a module has at most {PROTOCOLS_MAX} handlers and pushes"));
     }
 }
 
@@ -84,9 +97,9 @@ fn one_of(given: &str, known: &[&str], what: &str, at: proc_macro2::Span, mistak
 fn arguments(handler: &Handler, mistakes: &mut Mistakes) {
     let args = &handler.args;
     if let Some(level) = &args.level {
-        one_of(level.as_ref(), LEVELS, "level", level.span(), mistakes);
+        one_of(&level.as_ref().0, LEVELS, "level", level.span(), mistakes);
     }
-    if let Some(field) = args.route_by.as_ref().filter(|field| ***field == 0 || ***field > FIELD_MAX) {
+    if let Some(field) = args.route_by.as_ref().filter(|field| !(1..=FIELD_MAX).contains(&field.as_ref().0)) {
         mistakes.add(field.span(), "`route_by` is the number of a field of the request, from 1 on");
     }
 }
@@ -111,6 +124,10 @@ fn signature(handler: &Handler, mistakes: &mut Mistakes) {
         [_, more, ..] => mistakes.add(more, "a handler takes one message; put more fields into it"),
         [FnArg::Receiver(receiver)] => mistakes.add(receiver, "`self` comes first"),
     }
+    if let Some(error) = handler.error().filter(|error| !is_named(error, "Error")) {
+        let text = "a client is told a `linkstead::Error`: write `Result<Reply>`, and `Error::code(…)` for your own codes";
+        mistakes.add(error, text);
+    }
     match (handler.reply(), &signature.output) {
         (None, ReturnType::Default) => {
             mistakes.add(
@@ -121,7 +138,7 @@ fn signature(handler: &Handler, mistakes: &mut Mistakes) {
         (None, ReturnType::Type(_, given)) => {
             mistakes.add(given, "a handler returns `Result<Reply>` or `Result<()>`")
         }
-        (Some(reply), _) if handler.args.notify.is_present() && !is_unit(reply) => {
+        (Some(reply), _) if handler.args.notify.is_on() && !is_unit(reply) => {
             let text = "a `notify` handler answers nobody: return `Result<()>` or drop `notify`";
             mistakes.add(reply, text);
         }
@@ -137,6 +154,9 @@ fn common(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
     let name = &signature.ident;
     if signature.asyncness.is_none() {
         mistakes.add(signature.fn_token, format!("a {what} is an `async fn`"));
+    }
+    if let syn::Safety::Unsafe(token) = &signature.safety {
+        mistakes.add(token, format!("a {what} is called by the framework, so it can't be `unsafe`"));
     }
     if !signature.generics.params.is_empty() {
         mistakes.add(
@@ -168,6 +188,10 @@ fn is_cx(ty: &Type) -> bool {
     let Type::Reference(reference) = ty else { return false };
     let Type::Path(path) = &*reference.elem else { return false };
     reference.mutability.is_none() && path.path.segments.last().is_some_and(|segment| segment.ident == "Cx")
+}
+
+fn is_named(ty: &Type, name: &str) -> bool {
+    matches!(ty, Type::Path(path) if path.path.segments.last().is_some_and(|segment| segment.ident == name))
 }
 
 fn is_unit(ty: &Type) -> bool {

@@ -49,9 +49,9 @@ pub fn protocols(block: &Block) -> Vec<Protocol> {
 /// `impl Module`: the description and the table of handlers.
 fn module(block: &Block) -> TokenStream {
     let ty = &block.item.self_ty;
-    let (id, name) = (block.args.id.as_ref().0, &block.name);
-    let choice = block.args.choice.as_ref().map_or(CHOICES[0], |choice| choice.as_ref().as_str());
-    let dynamic = block.args.dynamic.is_present();
+    let (id, name) = (block.id(), &block.name);
+    let choice = block.args.choice.as_ref().map_or(CHOICES[0], |choice| choice.as_ref().0.as_str());
+    let dynamic = block.args.dynamic.is_on();
     let protocols = protocols(block);
     let (handlers, pushes) = protocols.split_at(block.handlers.len());
     let described =
@@ -85,10 +85,10 @@ fn module(block: &Block) -> TokenStream {
 }
 
 fn describe(handler: &Handler, Protocol { name, id, .. }: &Protocol) -> TokenStream {
-    let level = handler.args.level.as_ref().map_or("normal", |level| level.as_ref().as_str());
+    let level = handler.args.level.as_ref().map_or("normal", |level| level.as_ref().0.as_str());
     let level = LEVELS.iter().position(|known| *known == level).unwrap_or(2) as u8;
-    let route_by = handler.args.route_by.as_ref().map_or(0, |field| **field);
-    let (parallel, notify) = (handler.args.parallel.is_present(), handler.args.notify.is_present());
+    let route_by = handler.args.route_by.as_ref().map_or(0, |field| field.as_ref().0 as u32);
+    let (parallel, notify) = (handler.args.parallel.is_on(), handler.args.notify.is_on());
     quote! {
         ::linkstead::Protocol {
             id: #id, name: #name, route_by: #route_by, level: #level, parallel: #parallel, notify: #notify,
@@ -115,7 +115,7 @@ fn call(index: usize, handler: &Handler) -> TokenStream {
 /// Typed constants for clients: `Rank::SUBMIT`.
 fn constants(block: &Block) -> TokenStream {
     let ty = &block.item.self_ty;
-    let module = block.args.id.as_ref().0;
+    let module = block.id();
     let protocols = protocols(block);
     let constants = block.handlers.iter().zip(&protocols).map(|(handler, Protocol { name, id, span })| {
         let constant = constant(handler.ident());
@@ -133,7 +133,7 @@ fn constants(block: &Block) -> TokenStream {
 }
 
 fn pushes(block: &Block) -> TokenStream {
-    let module = block.args.id.as_ref().0;
+    let module = block.id();
     let protocols = protocols(block);
     let named = block.args.pushes.iter().zip(&protocols[block.handlers.len()..]);
     let impls = named.map(|(path, Protocol { name, id, span })| {

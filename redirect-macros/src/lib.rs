@@ -47,6 +47,26 @@ pub fn module(args: TokenStream, block: TokenStream) -> TokenStream {
     expanded(args.into(), block.into(), &lock::Lock::of_package()).into()
 }
 
+/// Marks a client's request, inside an `impl` block under [`macro@module`]. See there.
+#[proc_macro_attribute]
+pub fn handler(_args: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced("handler", item.into()).into()
+}
+
+/// Marks what runs when a session is over, inside an `impl` block under [`macro@module`]. See there.
+#[proc_macro_attribute]
+pub fn on_broken(_args: TokenStream, item: TokenStream) -> TokenStream {
+    misplaced("on_broken", item.into()).into()
+}
+
+/// `#[module]` takes the attributes of its block out, so one that is still there stands somewhere else.
+fn misplaced(what: &str, item: Tokens) -> Tokens {
+    let text =
+        format!("`#[{what}]` stands on a function of an `impl` block that is under `#[module(id = …)]`");
+    let error = syn::Error::new(proc_macro2::Span::call_site(), text).to_compile_error();
+    quote::quote!(#item #error)
+}
+
 /// The block as it was written, and beside it what it generates or every mistake in it.
 fn expanded(args: Tokens, block: Tokens, lock: &lock::Lock) -> Tokens {
     let mut item: syn::ItemImpl = match syn::parse2(block.clone()) {
@@ -58,9 +78,9 @@ fn expanded(args: Tokens, block: Tokens, lock: &lock::Lock) -> Tokens {
             return quote::quote!(#error #block);
         }
     };
-    let generated = parse::block(args, &mut item).and_then(|block| check::block(&block).map(|()| block));
-    let generated = match generated {
-        Ok(block) => {
+    let (block, unread) = parse::block(args, &mut item);
+    let generated = match check::block(&block, unread) {
+        Ok(()) => {
             // The lock's complaints stand beside the module, so that nothing else complains that it is missing.
             let locked = lock.check(&block).unwrap_or_else(|error| error.to_compile_error());
             expand::all(&block, lock, locked)

@@ -38,7 +38,7 @@ impl Lock {
     /// What the compiler still has to compare, since ids made from names are known only to the generated code.
     pub fn check(&self, block: &Block) -> Result<TokenStream, Error> {
         let Some(text) = &self.text else { return Ok(TokenStream::new()) };
-        let id = block.args.id.as_ref().0;
+        let id = block.id();
         let mut asserts = TokenStream::new();
         let mut error: Option<Error> = None;
         let mut complain = |new: Error| match &mut error {
@@ -65,7 +65,7 @@ impl Lock {
             if ours && !known.iter().any(|protocol| protocol.name == name) {
                 let text =
                     format!("`{name}` stands in {FILE} and is gone; clients may still send it; {REMEDY}");
-                complain(Error::new(block.args.id.span(), text));
+                complain(Error::new(block.id_span(), text));
             }
         }
         error.map_or(Ok(asserts), Err)

@@ -1,7 +1,7 @@
 //! Attributes and signatures as data. Says nothing about whether they make sense; `check` does.
 
 use darling::ast::NestedMeta;
-use darling::util::{Flag, PathList, SpannedValue};
+use darling::util::{PathList, SpannedValue};
 use darling::{FromMeta, Result};
 use proc_macro2::{Span, TokenStream};
 use syn::{Attribute, Expr, FnArg, Ident, ImplItem, ImplItemFn, ItemImpl, Meta, Path, ReturnType, Type};
@@ -16,31 +16,32 @@ pub struct Block {
     pub broken: Vec<ImplItemFn>,
 }
 
-#[derive(FromMeta)]
+#[derive(FromMeta, Default)]
 pub struct ModuleArgs {
-    pub id: SpannedValue<Number>,
     #[darling(default)]
-    pub choice: Option<SpannedValue<String>>,
+    pub id: Option<SpannedValue<Number>>,
     #[darling(default)]
-    pub dynamic: Flag,
+    pub choice: Option<SpannedValue<Text>>,
     #[darling(default)]
-    pub name: Option<SpannedValue<String>>,
+    pub dynamic: Switch,
+    #[darling(default)]
+    pub name: Option<SpannedValue<Text>>,
     #[darling(default)]
     pub pushes: PathList,
 }
 
-#[derive(FromMeta)]
+#[derive(FromMeta, Default)]
 pub struct HandlerArgs {
     #[darling(default)]
-    pub level: Option<SpannedValue<String>>,
+    pub level: Option<SpannedValue<Text>>,
     #[darling(default)]
-    pub route_by: Option<SpannedValue<u32>>,
+    pub route_by: Option<SpannedValue<Number>>,
     #[darling(default)]
     pub id: Option<SpannedValue<Number>>,
     #[darling(default)]
-    pub parallel: Flag,
+    pub parallel: Switch,
     #[darling(default)]
-    pub notify: Flag,
+    pub notify: Switch,
 }
 
 /// One function under `#[handler]`.
@@ -62,6 +63,43 @@ impl FromMeta for Number {
     }
 }
 
+/// A word in quotes.
+pub struct Text(pub String);
+
+impl FromMeta for Text {
+    fn from_expr(expr: &Expr) -> Result<Self> {
+        match expr {
+            Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Ok(Self(text.value())),
+            other => Err(darling::Error::custom("write a word in quotes").with_span(other)),
+        }
+    }
+
+    fn from_word() -> Result<Self> {
+        Err(darling::Error::custom("needs a word in quotes, such as `level = \"normal\"`"))
+    }
+}
+
+/// Said or not.
+#[derive(Clone, Copy, Default)]
+pub struct Switch(bool);
+
+impl Switch {
+    pub fn is_on(self) -> bool {
+        self.0
+    }
+}
+
+impl FromMeta for Switch {
+    fn from_word() -> Result<Self> {
+        Ok(Self(true))
+    }
+
+    fn from_expr(expr: &Expr) -> Result<Self> {
+        let text = "this is on when it is named and off when it is not; write it without a value";
+        Err(darling::Error::custom(text).with_span(expr))
+    }
+}
+
 impl Handler {
     pub fn ident(&self) -> &Ident {
         &self.method.sig.ident
@@ -78,17 +116,42 @@ impl Handler {
     /// The `T` of `-> Result<T>`.
     pub fn reply(&self) -> Option<&Type> {
         let ReturnType::Type(_, result) = &self.method.sig.output else { return None };
-        let Type::Path(result) = &**result else { return None };
-        let last = result.path.segments.last().filter(|segment| segment.ident == "Result")?;
-        let syn::PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
-        match arguments.args.first() {
-            Some(syn::GenericArgument::Type(reply)) => Some(reply),
-            _ => None,
-        }
+        result_arguments(result).next()
+    }
+
+    /// The `E` of `-> Result<T, E>`.
+    pub fn error(&self) -> Option<&Type> {
+        let ReturnType::Type(_, result) = &self.method.sig.output else { return None };
+        result_arguments(result).nth(1)
     }
 }
 
+fn result_arguments(result: &Type) -> impl Iterator<Item = &Type> {
+    let last = match result {
+        Type::Path(result) => result.path.segments.last().filter(|segment| segment.ident == "Result"),
+        _ => None,
+    };
+    let arguments = last.and_then(|last| match &last.arguments {
+        syn::PathArguments::AngleBracketed(arguments) => Some(&arguments.args),
+        _ => None,
+    });
+    arguments.into_iter().flatten().filter_map(|argument| match argument {
+        syn::GenericArgument::Type(ty) => Some(ty),
+        _ => None,
+    })
+}
+
 impl Block {
+    /// The module's number; `check` has refused a block without one.
+    pub fn id(&self) -> i32 {
+        self.args.id.as_ref().map_or(0, |id| id.as_ref().0)
+    }
+
+    /// Where the number stands.
+    pub fn id_span(&self) -> Span {
+        self.args.id.as_ref().map_or_else(Span::call_site, SpannedValue::span)
+    }
+
     /// `Module.name`, from which an id is made.
     pub fn protocol(&self, of: &Ident) -> String {
         format!("{}.{}", self.name, bare(of))
@@ -106,48 +169,91 @@ pub fn bare(ident: &Ident) -> String {
     text.strip_prefix("r#").map_or(text.clone(), str::to_owned)
 }
 
-/// Takes the attributes of ours out of `item`, so that what is left is the block as it was written.
-pub fn block(args: TokenStream, item: &mut ItemImpl) -> syn::Result<Block> {
+/// Takes the attributes of ours out of `item`, so that what is left is the block as it was written. What can't be read
+/// is an error, and stands in the block as if it had not been said, so that `check` still sees the rest.
+pub fn block(args: TokenStream, item: &mut ItemImpl) -> (Block, Option<syn::Error>) {
     let mut errors = darling::Error::accumulator();
-    let args = errors.handle(attribute(args, "module"));
+    let args: ModuleArgs = errors.handle(attribute(args, "module")).unwrap_or_default();
     let mut handlers = Vec::new();
     let mut broken = Vec::new();
     for entry in &mut item.items {
-        let ImplItem::Fn(method) = entry else { continue };
-        if let Some(attr) = take(&mut method.attrs, "on_broken") {
+        let ImplItem::Fn(method) = entry else {
+            errors.handle(no_function(entry));
+            continue;
+        };
+        errors.handle(places(method));
+        let (hook, handler) = (take(&mut method.attrs, "on_broken"), take(&mut method.attrs, "handler"));
+        method.attrs.retain(|attr| !is(attr, "on_broken") && !is(attr, "handler"));
+        if let Some(attr) = hook {
             if !matches!(attr.meta, Meta::Path(_)) {
                 errors.push(darling::Error::custom("`#[on_broken]` takes no arguments").with_span(&attr));
             }
             broken.push(method.clone());
         }
-        if let Some(attr) = take(&mut method.attrs, "handler") {
+        if let Some(attr) = handler {
             let tokens = match &attr.meta {
                 Meta::List(list) => list.tokens.clone(),
                 _ => TokenStream::new(),
             };
-            if let Some(args) = errors.handle(attribute(tokens, "handler")) {
-                handlers.push(Handler { args, method: method.clone() });
-            }
+            let args = errors.handle(attribute(tokens, "handler")).unwrap_or_default();
+            handlers.push(Handler { args, method: method.clone() });
         }
     }
-    errors.finish().map_err(syn::Error::from)?;
-    let args: ModuleArgs =
-        args.ok_or_else(|| syn::Error::new(Span::call_site(), "the arguments can't be read"))?;
-    let name = args.name.as_ref().map_or_else(|| type_name(&item.self_ty), |name| name.as_ref().clone());
-    Ok(Block { item: item.clone(), args, name, handlers, broken })
+    let name = args.name.as_ref().map_or_else(|| type_name(&item.self_ty), |name| name.as_ref().0.clone());
+    let block = Block { item: item.clone(), args, name, handlers, broken };
+    (block, errors.finish().err().map(syn::Error::from))
+}
+
+/// Attributes of ours where they mean nothing.
+fn no_function(entry: &mut ImplItem) -> Result<()> {
+    let attrs = match entry {
+        ImplItem::Const(item) => &mut item.attrs,
+        ImplItem::Type(item) => &mut item.attrs,
+        _ => return Ok(()),
+    };
+    match take(attrs, "handler").or_else(|| take(attrs, "on_broken")) {
+        Some(attr) => Err(darling::Error::custom("only an `async fn` can be called").with_span(&attr)),
+        None => Ok(()),
+    }
+}
+
+fn places(method: &ImplItemFn) -> Result<()> {
+    let ours: Vec<_> =
+        method.attrs.iter().filter(|attr| is(attr, "handler") || is(attr, "on_broken")).collect();
+    if let [_, second, ..] = ours.as_slice() {
+        let text = "a function is one handler or one hook; write a second function";
+        return Err(darling::Error::custom(text).with_span(second));
+    }
+    let under = method.attrs.iter().find(|attr| is(attr, "cfg")).filter(|_| !ours.is_empty());
+    match under {
+        Some(cfg) => {
+            let text = "a handler can't be left out by `#[cfg]`: providers of one module would announce different \
+                        protocols; put the `#[cfg]` inside it";
+            Err(darling::Error::custom(text).with_span(cfg))
+        }
+        None => Ok(()),
+    }
 }
 
 fn attribute<T: FromMeta>(tokens: TokenStream, what: &str) -> Result<T> {
     let list = NestedMeta::parse_meta_list(tokens).map_err(|error| {
         darling::Error::custom(format!("in `#[{what}]`: {error}")).with_span(&error.span())
     })?;
+    if let Some(bare) = list.iter().find(|item| matches!(item, NestedMeta::Lit(_))) {
+        let text = "write each argument with its name, such as `id = 7`";
+        return Err(darling::Error::custom(text).with_span(bare));
+    }
     T::from_list(&list)
 }
 
-/// Removes the attribute called `name`, by itself or as `linkstead::name`.
+/// Removes the attribute called `name`.
 fn take(attrs: &mut Vec<Attribute>, name: &str) -> Option<Attribute> {
-    let ours = |attr: &Attribute| attr.path().segments.last().is_some_and(|segment| segment.ident == name);
-    attrs.iter().position(ours).map(|at| attrs.remove(at))
+    attrs.iter().position(|attr| is(attr, name)).map(|at| attrs.remove(at))
+}
+
+/// By itself or as `linkstead::name`.
+fn is(attr: &Attribute, name: &str) -> bool {
+    attr.path().segments.last().is_some_and(|segment| segment.ident == name)
 }
 
 fn type_name(ty: &Type) -> String {

@@ -69,7 +69,7 @@ fn all_mistakes_of_a_block_come_out_together() {
 fn unknown_arguments_name_the_known_ones() {
     let found = mistakes("id = 7, chioce = \"load\"", SAY);
     assert!(found[0].contains("chioce") && found[0].contains("choice"), "{found:?}");
-    assert_eq!(mistakes("", SAY), ["Missing field `id`"]);
+    assert_eq!(mistakes("", SAY), ["a module needs a number of its own in the cluster: `#[module(id = 7)]`"]);
     assert_eq!(mistakes("id = 7", "struct Rank;"), ["`#[module]` stands above an `impl` block"]);
 }
 
