@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use net::NetIo;
 use net::calls::CallError;
 use net::dial::Backoff;
 use net::hello;
 use net::inbox::SharedScratch;
 use net::link::{Closed, Link};
-use net::{NetIo, Tcp};
 use tokio_util::sync::CancellationToken;
 use wire::Code;
 use wire::link::{self, message};
@@ -39,7 +39,8 @@ pub(crate) struct Target {
 }
 
 /// Keeps a connection until the target is forgotten and its last connection is over.
-pub(crate) async fn keep(
+pub(crate) async fn keep<N: NetIo>(
+    net: N,
     target: Target,
     hub: Arc<Hub>,
     table: Arc<Table>,
@@ -48,9 +49,9 @@ pub(crate) async fn keep(
 ) {
     let (address, redial) = (target.address.clone(), target.redial.clone());
     let target = &target;
-    net::dial::keep(Tcp, address, backoff, redial, |stream, _| {
+    net::dial::keep(net, address, backoff, redial, |stream, _| {
         let (hub, table, scratch) = (hub.clone(), table.clone(), scratch.clone());
-        async move { connection::<Tcp>(stream, target, hub, table, scratch).await }
+        async move { connection::<N>(stream, target, hub, table, scratch).await }
     })
     .await;
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base::{Epoch, NodeId, ServerId};
+use net::NetIo;
 use net::dial::Backoff;
 use node::config::{BadSetting, Problem};
 use node::directory::JoinError;
@@ -14,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::control::{self, Control};
+use crate::discovery;
 use crate::error::{Error, Result};
 use crate::hub::{Hub, Identity};
 use crate::linkds::Linkd;
@@ -22,7 +24,7 @@ use crate::module::{Descriptor, Module};
 use crate::online::Online;
 use crate::running::Running;
 use crate::table::Table;
-use crate::{discovery, threads};
+use crate::threads::{self, Home, Io};
 
 /// Ends of connections on their way to the control thread. When it is full, diallers wait: nothing depends on them.
 const ENDED_MAX: usize = 256;
@@ -191,10 +193,29 @@ impl Builder {
     /// # }
     /// ```
     pub async fn start(self, config: Config, env: Env, cancel: CancellationToken) -> Result<Running> {
-        self.begin(config, env, cancel).await.map_err(Error::from)
+        self.begin(net::Tcp, Home::Threads, config, env, cancel).await.map_err(Error::from)
     }
 
-    async fn begin(self, config: Config, env: Env, cancel: CancellationToken) -> Result<Running, StartError> {
+    /// Starts on the caller's current-thread runtime, inside its `LocalSet`, and over a network of the caller's: a
+    /// simulated one, in which a whole game runs the same way each time. Starts no thread.
+    pub async fn start_over<N: NetIo>(
+        self,
+        net: N,
+        config: Config,
+        env: Env,
+        cancel: CancellationToken,
+    ) -> Result<Running> {
+        self.begin(net, Home::Here, config, env, cancel).await.map_err(Error::from)
+    }
+
+    async fn begin<N: NetIo>(
+        self,
+        net: N,
+        home: Home,
+        config: Config,
+        env: Env,
+        cancel: CancellationToken,
+    ) -> Result<Running, StartError> {
         config.check()?;
         if self.makes.is_empty() {
             return Err(StartError::NoModules);
@@ -206,17 +227,12 @@ impl Builder {
         };
         let Env { cluster, node, reconnect, budgets, .. } = env;
         let identity = Identity { cluster, node, epoch, server_id: config.server_id() };
-        let pool = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(config.worker_count())
-            .thread_name("linkstead-pool")
-            .enable_all()
-            .build()?;
-        let hub = Hub::new(identity, config, pool.handle().clone());
+        let pool = home.pool(config.worker_count())?;
+        let hub = Hub::new(identity, config, pool.handle.clone());
         let table = match build(self.makes, &hub) {
             Ok(table) => Arc::new(table),
             Err(error) => {
-                // A runtime can't be dropped where others run.
-                pool.shutdown_background();
+                pool.end();
                 return Err(error);
             }
         };
@@ -229,8 +245,11 @@ impl Builder {
             (None, None) => watch::channel(Arc::default()).1,
         };
         let (ended, ended_receiver) = mpsc::channel(ENDED_MAX);
-        let worker =
-            |index| threads::io_worker(index, hub.clone(), table.clone(), reconnect.clone(), ended.clone());
+        let worker = |index| {
+            let (net, hub, table) = (net.clone(), hub.clone(), table.clone());
+            let io = Io { net, hub, table, backoff: reconnect.clone(), ended: ended.clone() };
+            threads::io_worker(home, index, io)
+        };
         let workers = (0..hub.config.io_workers).map(worker).collect::<std::io::Result<Vec<_>>>()?;
         drop(ended);
         // Nobody has stopped it yet, so it is let in.
@@ -250,12 +269,12 @@ impl Builder {
             settle: std::time::Duration::from(budgets.save) / 2,
             cancel,
         };
-        threads::own(
+        home.run(
             "linkstead-control",
             move || control::control(control),
             move |outcome| {
                 stopped.send_replace(Some(outcome));
-                pool.shutdown_background();
+                pool.end();
             },
         )?;
         Ok(Running::new(hub, table, shutdown, wanted_receiver, stopped_receiver))

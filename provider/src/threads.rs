@@ -3,11 +3,11 @@
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
+use net::NetIo;
 use net::dial::Backoff;
 use net::inbox::SharedScratch;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::{JoinSet, LocalSet};
 
@@ -19,51 +19,93 @@ use crate::table::Table;
 /// Targets on their way to a worker. When it is full, the control thread waits: dialling is nobody's hot path.
 const ADOPTIONS_MAX: usize = 256;
 
-/// Runs `work` to its end on a thread and a runtime of its own; then `after`, outside of any runtime.
-pub(crate) fn own<F: Future<Output = T>, T>(
-    name: &str,
-    work: impl FnOnce() -> F + Send + 'static,
-    after: impl FnOnce(T) + Send + 'static,
-) -> io::Result<JoinHandle<()>> {
-    let runtime = Builder::new_current_thread().enable_all().build()?;
-    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        let done = LocalSet::new().block_on(&runtime, async move { work().await });
-        drop(runtime);
-        after(done);
-    })
+/// Where a provider's tasks run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// On threads and runtimes of their own.
+    Threads,
+    /// In the caller's `LocalSet` and runtime, for a simulated network: no thread is started.
+    Here,
+}
+
+impl Home {
+    /// Runs `work` to its end; then `after`, outside of the runtime that ran it if that was its own.
+    pub fn run<F: Future<Output = T> + 'static, T: 'static>(
+        self,
+        name: &str,
+        work: impl FnOnce() -> F + Send + 'static,
+        after: impl FnOnce(T) + Send + 'static,
+    ) -> io::Result<()> {
+        if self == Home::Here {
+            tokio::task::spawn_local(async move { after(work().await) });
+            return Ok(());
+        }
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            let done = LocalSet::new().block_on(&runtime, async move { work().await });
+            drop(runtime);
+            after(done);
+        })?;
+        Ok(())
+    }
+
+    /// Where handlers go that don't end at once.
+    pub fn pool(self, workers: usize) -> io::Result<Pool> {
+        if self == Home::Here {
+            return Ok(Pool { handle: Handle::current(), own: None });
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(workers)
+            .thread_name("linkstead-pool")
+            .enable_all()
+            .build()?;
+        Ok(Pool { handle: runtime.handle().clone(), own: Some(runtime) })
+    }
+}
+
+/// The runtime of the pool, and how it ends.
+pub(crate) struct Pool {
+    pub handle: Handle,
+    own: Option<Runtime>,
+}
+
+impl Pool {
+    /// A runtime can't be dropped where others run, so it is let go.
+    pub fn end(self) {
+        if let Some(runtime) = self.own {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// What an I/O worker works with.
+pub(crate) struct Io<N> {
+    pub net: N,
+    pub hub: Arc<Hub>,
+    pub table: Arc<Table>,
+    pub backoff: Backoff,
+    /// Told of each target whose last connection is over.
+    pub ended: mpsc::Sender<Key>,
 }
 
 /// An I/O worker: give it targets; it ends when the sender is gone and all its connections are over.
-pub(crate) fn io_worker(
-    index: usize,
-    hub: Arc<Hub>,
-    table: Arc<Table>,
-    backoff: Backoff,
-    ended: mpsc::Sender<Key>,
-) -> io::Result<mpsc::Sender<Target>> {
+pub(crate) fn io_worker<N: NetIo>(home: Home, index: usize, io: Io<N>) -> io::Result<mpsc::Sender<Target>> {
     let (sender, targets) = mpsc::channel(ADOPTIONS_MAX);
-    let name = format!("linkstead-io-{index}");
-    own(&name, move || io(targets, hub, table, backoff, ended), |()| {})?;
+    home.run(&format!("linkstead-io-{index}"), move || work(targets, io), |()| {})?;
     Ok(sender)
 }
 
-async fn io(
-    mut targets: mpsc::Receiver<Target>,
-    hub: Arc<Hub>,
-    table: Arc<Table>,
-    backoff: Backoff,
-    ended: mpsc::Sender<Key>,
-) {
+async fn work<N: NetIo>(mut targets: mpsc::Receiver<Target>, Io { net, hub, table, backoff, ended }: Io<N>) {
     let scratch = SharedScratch::default();
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
             Some(target) = targets.recv() => {
                 let (hub, table, scratch) = (hub.clone(), table.clone(), scratch.clone());
-                let (backoff, ended) = (backoff.clone(), ended.clone());
+                let (net, backoff, ended) = (net.clone(), backoff.clone(), ended.clone());
                 tasks.spawn_local(async move {
                     let key = target.key.clone();
-                    dial::keep(target, hub, table, scratch, backoff).await;
+                    dial::keep(net, target, hub, table, scratch, backoff).await;
                     // The control thread is gone only when everything ends.
                     let _ = ended.send(key).await;
                 });
