@@ -4,6 +4,9 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod memory;
+
 fn main() -> std::process::ExitCode {
+    memory::give_back_soon();
     cli::main()
 }

@@ -245,13 +245,10 @@ impl Builder {
             (None, None) => watch::channel(Arc::default()).1,
         };
         let (ended, ended_receiver) = mpsc::channel(ENDED_MAX);
-        let worker = |index| {
-            let (net, hub, table) = (net.clone(), hub.clone(), table.clone());
-            let io = Io { net, hub, table, backoff: reconnect.clone(), ended: ended.clone() };
-            threads::io_worker(home, index, io)
-        };
+        let io = Io { net, hub: hub.clone(), table: table.clone(), backoff: reconnect, ended };
+        let worker = |index| threads::io_worker(home, index, io.clone());
         let workers = (0..hub.config.io_workers).map(worker).collect::<std::io::Result<Vec<_>>>()?;
-        drop(ended);
+        drop(io);
         // Nobody has stopped it yet, so it is let in.
         let pass = shutdown.enter().map_err(|refused| StartError::Threads(refused.to_string()))?;
         let (wanted, wanted_receiver) = watch::channel(0);

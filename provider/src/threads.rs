@@ -79,6 +79,7 @@ impl Pool {
 }
 
 /// What an I/O worker works with.
+#[derive(Clone)]
 pub(crate) struct Io<N> {
     pub net: N,
     pub hub: Arc<Hub>,

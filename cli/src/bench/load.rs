@@ -83,7 +83,7 @@ async fn measure(plan: &Plan) -> anyhow::Result<Measured> {
     Ok(Measured { ops_per_s, p50_us, p99_us, p999_us, errors })
 }
 
-async fn connect(plan: &Plan, index: usize) -> anyhow::Result<TcpStream> {
+pub(super) async fn connect(plan: &Plan, index: usize) -> anyhow::Result<TcpStream> {
     let mut stream = Tcp::dial(&plan.addr).await?;
     if plan.login {
         let (mut out, account) = (BytesMut::new(), format!("load-{index}"));

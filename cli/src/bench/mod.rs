@@ -1,8 +1,10 @@
 //! `linkstead bench`: measured in processes of their own, beside a baseline in the same run, as ratios.
 
+mod connections;
 mod echo;
 mod forward;
 mod haproxy;
+mod hold;
 mod load;
 mod parts;
 mod process;
@@ -19,6 +21,8 @@ const ECHO: TypeId = TypeId::new(ModuleId(900), ProtocolId(hash::hash32("Echo.ec
 pub enum Bench {
     /// Client, linkd, provider echo, linkd, client.
     Forward(Options),
+    /// What an idle, logged-in connection costs a linkd, and how fast they come.
+    Connections(connections::Options),
 }
 
 /// How to measure.
@@ -48,6 +52,7 @@ pub enum Baseline {
 pub async fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Forward(options) => forward::run(&options).await,
+        Bench::Connections(options) => connections::run(&options).await,
     }
 }
 

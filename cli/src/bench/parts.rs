@@ -10,7 +10,7 @@ use net::Tcp;
 use node::config::NodeConfig;
 use tokio_util::sync::CancellationToken;
 
-use super::{echo, load, process};
+use super::{echo, hold, load, process};
 
 /// What one process of a bench does.
 #[derive(Debug, Subcommand)]
@@ -19,6 +19,8 @@ pub enum Part {
     Echo,
     /// The load; prints what it measured as JSON.
     Load(load::Plan),
+    /// Connections that log in and say nothing more.
+    Hold(hold::Plan),
     /// A directory.
     Directory,
     /// A linkd.
@@ -45,6 +47,7 @@ pub fn run(part: Part) -> anyhow::Result<()> {
                 println!("{}", serde_json::to_string(&load::run(&plan).await?)?);
                 Ok(())
             }
+            Part::Hold(plan) => hold::run(&plan).await,
             Part::Directory => directory().await,
             Part::Linkd { directory } => linkd(&directory).await,
             Part::Provider { directory } => provider(&directory).await,

@@ -21,6 +21,13 @@ pub struct Part {
     pub addr: String,
 }
 
+impl Part {
+    /// The process's number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Part {
     fn drop(&mut self) {
         // It may have ended by itself.

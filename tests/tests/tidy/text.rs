@@ -13,7 +13,6 @@ const NEVER: &[(&str, &str)] = &[
     ("unimplemented !", "write it, or answer with an error that says so"),
     ("dbg !", "use tracing, or delete it"),
     ("# [ ignore", "make the test fast and sure, or delete it"),
-    ("unsafe", "find the safe way; this project has none"),
 ];
 
 /// Not where it runs for real.
@@ -23,6 +22,11 @@ const PRODUCTION: &[(&str, &str)] = &[
     ("unbounded (", "give the queue a bound and a named behaviour at the bound"),
     ("unbounded ::", "give the queue a bound and a named behaviour at the bound"),
 ];
+
+/// What the compiler can't check is proved in the lines above: `// SAFETY: proof`.
+const SAFETY_MARK: &str = "// SAFETY: ";
+/// A proof is at most this long.
+const SAFETY_LINES_MAX: usize = 5;
 
 /// A test that must sleep says why in the line above: `// Sleep: reason`.
 const SLEEP_MARK: &str = "// Sleep: ";
@@ -35,6 +39,14 @@ fn rule(file: &Rust) -> Vec<Complaint> {
     };
     for (pattern, todo) in NEVER {
         file.find(pattern).into_iter().for_each(|line| complain(line, pattern, todo));
+    }
+    let text: Vec<&str> = file.text.lines().collect();
+    let proved = |line: usize| {
+        let above = &text[line.saturating_sub(SAFETY_LINES_MAX + 1)..line.saturating_sub(1)];
+        above.iter().any(|line| line.trim_start().starts_with(SAFETY_MARK))
+    };
+    for line in file.find("unsafe").into_iter().filter(|line| !proved(*line)) {
+        complain(line, "unsafe", "find the safe way, or prove it in the lines above: `// SAFETY: proof`");
     }
     for (pattern, todo) in PRODUCTION {
         file.find_in_production(pattern).into_iter().for_each(|line| complain(line, pattern, todo));
