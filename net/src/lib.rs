@@ -10,6 +10,7 @@
 //! | [`calls`] | calls in flight, their deadlines and cancellation |
 //! | [`link`] | a node connection: hello, inbox, outbox, calls and pings in one |
 //! | [`dial`] | keeps a connection to an address: jittered back-off |
+//! | [`ws`] | WebSocket as a byte stream |
 
 pub mod calls;
 pub mod dial;
@@ -18,6 +19,7 @@ pub mod inbox;
 pub mod io;
 pub mod link;
 pub mod outbox;
+pub mod ws;
 
 pub use hello::Peer;
 pub use io::{NetIo, Tcp};
