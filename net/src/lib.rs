@@ -10,6 +10,7 @@
 //! | [`calls`] | calls in flight, their deadlines and cancellation |
 //! | [`link`] | a node connection: hello, inbox, outbox, calls and pings in one |
 //! | [`dial`] | keeps a connection to an address: jittered back-off |
+//! | [`proxy`] | the PROXY protocol: whose connection a balancer passes on |
 //! | [`ws`] | WebSocket as a byte stream |
 
 pub mod calls;
@@ -19,6 +20,7 @@ pub mod inbox;
 pub mod io;
 pub mod link;
 pub mod outbox;
+pub mod proxy;
 pub mod ws;
 
 pub use hello::Peer;
