@@ -74,7 +74,8 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
             shutdown.stop();
         }
     });
-    println!("linkd ready, clients on {}, providers on {}", linkd.client_addr, linkd.provider_addr);
+    let ws = linkd.ws_addr.map_or(String::new(), |addr| format!(", WebSocket on {addr}"));
+    println!("linkd ready, clients on {}{ws}, providers on {}", linkd.client_addr, linkd.provider_addr);
     let close = || async { linkd.close_port() };
     let save = || async { Ok(()) };
     if let Err(error) = shutdown.run(close, save).await {

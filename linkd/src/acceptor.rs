@@ -1,22 +1,25 @@
 //! The listeners: strangers are let in by the door, providers by their hello, and both are handed to a worker.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Generation;
 use bytes::BytesMut;
+use net::NetIo;
 use net::hello::{self, Ours, Role};
-use net::{NetIo, io::is_transient};
+use net::io::is_transient;
 use node::Directory;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use wire::code::Code;
 use wire::report;
 
-use crate::admission::Door;
+use crate::admission::{Admission, Door, Turned};
+use crate::config;
 use crate::gateway::Crew;
-use crate::worker::Letter;
+use crate::worker::{Letter, Transport};
 
 /// How long accepting rests when the system has no room for another connection.
 const REST: Duration = Duration::from_millis(50);
@@ -26,15 +29,39 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Hellos being waited for at once.
 const HELLOS_MAX: usize = 1_024;
 
+/// One of the ports that clients knock at.
+#[derive(Debug, Clone)]
+pub struct Port {
+    pub transport: Transport,
+    /// The balancers that each connection must come from; `None`: clients come by themselves.
+    pub balancers: Option<Arc<[config::Net]>>,
+    /// Nothing can be said to a stranger before TLS stands, so who is refused is closed.
+    pub tls: bool,
+}
+
+impl Port {
+    fn admit(&self, door: &Door, addr: SocketAddr) -> Result<Admission, Turned> {
+        match &self.balancers {
+            None => door.admit(addr.ip()),
+            Some(nets) if nets.iter().any(|net| net.contains(addr.ip())) => door.admit_unknown(),
+            Some(_) => Err(Turned::ProxyUntrusted),
+        }
+    }
+}
+
 /// Accepts clients until the listener is dropped with its task.
-pub async fn clients<N: NetIo>(io: N, listener: N::Listener, door: Door, crew: Arc<Crew<N>>) {
+pub async fn clients<N: NetIo>(io: N, listener: N::Listener, port: Port, door: Door, crew: Arc<Crew<N>>) {
     let refusals = Arc::new(Semaphore::new(REFUSALS_MAX));
     loop {
         let Some((stream, addr)) = accept(&io, &listener).await else { continue };
-        let admission = match door.admit(addr.ip()) {
+        let admission = match port.admit(&door, addr) {
             Ok(admission) => admission,
-            Err(code) => {
-                refuse::<N>(&refusals, stream, code);
+            Err(why) => {
+                door.turned_away(why);
+                match why.code() {
+                    Some(code) if !port.tls => refuse::<N>(&refusals, stream, port.transport, code),
+                    _ => {}
+                }
                 continue;
             }
         };
@@ -46,9 +73,10 @@ pub async fn clients<N: NetIo>(io: N, listener: N::Listener, door: Door, crew: A
                 continue;
             }
         };
-        if worker.mailbox.post(Letter::Client { stream, addr, admission }).is_err() {
+        let transport = port.transport;
+        if worker.mailbox.post(Letter::Client { stream, addr, admission, transport }).is_err() {
             // The stream went back with the letter and closes here; the client sees a reset and comes again.
-            metrics::counter!("linkstead_linkd_handover_refused_total").increment(1);
+            door.turned_away(Turned::Handover);
         }
     }
 }
@@ -113,18 +141,37 @@ async fn accept<N: NetIo>(io: &N, listener: &N::Listener) -> Option<(N::Stream, 
 }
 
 /// Tells a stranger why not, if the system has time for it.
-fn refuse<N: NetIo>(refusals: &Arc<Semaphore>, mut stream: N::Stream, code: &'static Code) {
-    metrics::counter!("linkstead_linkd_clients_refused_total", "code" => code.name).increment(1);
+fn refuse<N: NetIo>(
+    refusals: &Arc<Semaphore>,
+    mut stream: N::Stream,
+    transport: Transport,
+    code: &'static Code,
+) {
     let Ok(permit) = refusals.clone().try_acquire_owned() else { return };
     tokio::spawn(async move {
         let _permit = permit;
-        let mut out = BytesMut::new();
-        report::encode(&mut out, report::From::Link, code.number, code.name);
-        let told = async {
+        // A stranger that doesn't read is closed all the same.
+        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, tell(&mut stream, transport, code)).await;
+    });
+}
+
+/// Says why not, in the words of the transport, and closes.
+pub(crate) async fn tell(
+    stream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    transport: Transport,
+    code: &Code,
+) -> io::Result<()> {
+    match transport {
+        Transport::Tcp => {
+            let mut out = BytesMut::new();
+            report::encode(&mut out, report::From::Link, code.number, code.name);
             stream.write_all(&out).await?;
             stream.shutdown().await
-        };
-        // A stranger that doesn't read is closed all the same.
-        let _ = tokio::time::timeout(REFUSAL_TIMEOUT, told).await;
-    });
+        }
+        Transport::WebSocket => {
+            // Closing over an unread request would take the answer with it.
+            let _request = stream.read(&mut [0; 2_048]).await?;
+            net::ws::upgrade::refuse(stream, "503 Service Unavailable", code.name).await
+        }
+    }
 }

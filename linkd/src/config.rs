@@ -8,7 +8,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wire::frame::PAYLOAD_BYTES_CEILING;
 
+pub use listen::Listen;
+pub use proxy::{Net, ProxyProtocol};
+pub use websocket::WebSocket;
+
 use crate::admission::Caps;
+
+mod listen;
+mod proxy;
+mod websocket;
 
 /// How a linkd holds its clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +24,15 @@ use crate::admission::Caps;
 pub struct Config {
     /// Where clients connect.
     pub listen: SocketAddr,
+    /// Where clients connect by WebSocket; `off` opens no port.
+    pub ws_listen: Listen,
+    /// How a WebSocket begins and what it may carry.
+    pub websocket: WebSocket,
+    /// Whether a balancer stands in front that says whose each connection is. `required`: it does, and a connection
+    /// without its line is closed. For all client ports.
+    pub proxy_protocol: ProxyProtocol,
+    /// The balancers that are believed: addresses, or nets such as `10.0.0.0/8`. Others are closed.
+    pub proxy_from: Vec<Net>,
     /// Where providers connect.
     pub provider_listen: SocketAddr,
     /// Threads that hold connections; 0 is half the cores, at least 1. At most 255.
@@ -39,10 +56,14 @@ pub struct Config {
     pub per_address_max: usize,
     /// Connections that have not logged in yet.
     pub unauthed_max: usize,
+    /// PROXY line, TLS and WebSocket upgrade must be done this long after a client connected.
+    pub handshake_timeout: Time,
     /// A client must be logged in this long after it connected.
     pub auth_timeout: Time,
     /// A frame must be whole this long after its first byte.
     pub frame_timeout: Time,
+    /// A client that takes nothing for this long while something waits for it is closed.
+    pub write_timeout: Time,
     /// A client not heard for this long is closed; 0s never closes.
     pub idle_timeout: Time,
 }
@@ -67,6 +88,10 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: ([127, 0, 0, 1], 7710).into(),
+            ws_listen: Listen::At(([127, 0, 0, 1], 7711).into()),
+            websocket: WebSocket::default(),
+            proxy_protocol: ProxyProtocol::Off,
+            proxy_from: Vec::new(),
             provider_listen: ([127, 0, 0, 1], 7712).into(),
             workers: 0,
             auth: Auth::Open,
@@ -78,8 +103,10 @@ impl Default for Config {
             connections_max: 50_000,
             per_address_max: 200,
             unauthed_max: 2_000,
+            handshake_timeout: Time::secs(5),
             auth_timeout: Time::secs(10),
             frame_timeout: Time::secs(10),
+            write_timeout: Time::secs(10),
             idle_timeout: Time::secs(180),
         }
     }
@@ -89,10 +116,12 @@ impl Config {
     /// Refuses what can't work, naming the key.
     pub fn check(&self) -> Result<(), BadSetting> {
         let bad = |key, why: String| Err(BadSetting::new("linkd", key, why));
-        if self.auth == Auth::Open && !self.listen.ip().is_loopback() {
-            let why =
-                format!("auth = \"open\" believes everybody, so it can't listen on {}", self.listen.ip());
-            return bad("auth", why);
+        let beyond = |addr: &SocketAddr| !addr.ip().is_loopback();
+        if let (Auth::Open, Some(addr)) = (self.auth, self.client_ports().find(beyond)) {
+            return bad(
+                "auth",
+                format!("auth = \"open\" believes everybody, so it can't listen on {}", addr.ip()),
+            );
         }
         if self.frame_max.0 == 0 || self.frame_max.0 > u64::from(PAYLOAD_BYTES_CEILING) {
             return bad(
@@ -109,12 +138,28 @@ impl Config {
         if self.connections_max == 0 || self.per_address_max == 0 || self.unauthed_max == 0 {
             return bad("connections_max", "a cap of 0 admits nobody".into());
         }
-        for (key, timeout) in [("auth_timeout", self.auth_timeout), ("frame_timeout", self.frame_timeout)] {
+        if self.proxy_protocol == ProxyProtocol::Required && self.proxy_from.is_empty() {
+            return bad(
+                "proxy_from",
+                "proxy_protocol is required, so name the balancers that are believed".into(),
+            );
+        }
+        self.websocket.check(&self.ws_listen, self.frame_max)?;
+        let handshake = ("handshake_timeout", self.handshake_timeout);
+        let write = ("write_timeout", self.write_timeout);
+        for (key, timeout) in
+            [handshake, write, ("auth_timeout", self.auth_timeout), ("frame_timeout", self.frame_timeout)]
+        {
             if timeout.span() == Span::ZERO {
                 return bad(key, "a timeout of 0s closes everybody".into());
             }
         }
         Ok(())
+    }
+
+    /// Where clients may connect.
+    pub fn client_ports(&self) -> impl Iterator<Item = SocketAddr> {
+        std::iter::once(self.listen).chain(self.ws_listen.addr())
     }
 
     pub fn caps(&self) -> Caps {

@@ -6,6 +6,7 @@ use crossbeam::utils::CachePadded;
 use serde::Serialize;
 
 use crate::router::Loss;
+use crate::worker::Transport;
 
 /// One worker's counters. Padded, so that two workers never share a cache line. Only the worker's own thread writes, so
 /// a count is a plain load and store, without a locked instruction.
@@ -14,8 +15,9 @@ pub struct Counters(CachePadded<Cells>);
 
 #[derive(Debug, Default)]
 struct Cells {
-    sessions: AtomicU64,
-    accepted: AtomicU64,
+    /// By transport.
+    sessions: [AtomicU64; 2],
+    accepted: [AtomicU64; 2],
     closed: AtomicU64,
     frames_in: AtomicU64,
     frames_out: AtomicU64,
@@ -30,6 +32,9 @@ pub struct Totals {
     /// Client connections now.
     pub sessions: u64,
     pub accepted: u64,
+    /// Of them, those by WebSocket.
+    pub websocket_sessions: u64,
+    pub websocket_accepted: u64,
     pub closed: u64,
     /// Client frames received.
     pub frames_in: u64,
@@ -49,13 +54,13 @@ fn add(cell: &AtomicU64, n: u64) {
 }
 
 impl Counters {
-    pub fn opened(&self) {
-        add(&self.0.sessions, 1);
-        add(&self.0.accepted, 1);
+    pub fn opened(&self, by: Transport) {
+        add(&self.0.sessions[by as usize], 1);
+        add(&self.0.accepted[by as usize], 1);
     }
 
-    pub fn ended(&self) {
-        add(&self.0.sessions, u64::MAX);
+    pub fn ended(&self, by: Transport) {
+        add(&self.0.sessions[by as usize], u64::MAX);
         add(&self.0.closed, 1);
     }
 
@@ -82,14 +87,18 @@ impl Counters {
     }
 
     pub fn sessions(&self) -> u64 {
-        self.0.sessions.load(Relaxed)
+        self.0.sessions.iter().map(|n| n.load(Relaxed)).sum()
     }
 
     /// Adds this worker's counters to `totals`.
     pub fn add_to(&self, totals: &mut Totals) {
         let cells = &self.0;
-        totals.sessions += cells.sessions.load(Relaxed);
-        totals.accepted += cells.accepted.load(Relaxed);
+        let by = |cells: &[AtomicU64; 2]| cells.each_ref().map(|n| n.load(Relaxed));
+        let ([tcp_now, ws_now], [tcp, ws]) = (by(&cells.sessions), by(&cells.accepted));
+        totals.sessions += tcp_now + ws_now;
+        totals.accepted += tcp + ws;
+        totals.websocket_sessions += ws_now;
+        totals.websocket_accepted += ws;
         totals.closed += cells.closed.load(Relaxed);
         totals.frames_in += cells.frames_in.load(Relaxed);
         totals.frames_out += cells.frames_out.load(Relaxed);

@@ -21,11 +21,11 @@ use wire::code::Code;
 
 use crate::acceptor;
 use crate::admission::Door;
-use crate::config::{Config, Handshake};
+use crate::config::{Config, Handshake, ProxyProtocol};
 use crate::counters::{Counters, Totals};
 use crate::mailbox::Mailbox;
 use crate::router::{Rules, Summary, Who};
-use crate::worker::{self, Letter, Settings, Shared};
+use crate::worker::{self, Layers, Letter, Settings, Shared, Transport};
 
 /// Letters that may wait for one worker.
 const LETTERS_MAX: usize = 4_096;
@@ -90,6 +90,8 @@ impl<N: NetIo> Crew<N> {
 /// A running linkd.
 pub struct Linkd {
     pub client_addr: SocketAddr,
+    /// `None`: no WebSocket port.
+    pub ws_addr: Option<SocketAddr>,
     pub provider_addr: SocketAddr,
     crew: Arc<Crew<Tcp>>,
     door: Door,
@@ -107,21 +109,28 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     let epoch = env.directory.epoch().await?;
     let listen = |key, addr| Tcp::listen(addr).map_err(|error| StartError::Listen { key, error });
     let clients = listen("listen", config.listen)?;
+    let websockets = config.ws_listen.addr().map(|addr| listen("ws_listen", addr)).transpose()?;
     let providers = listen("provider_listen", config.provider_listen)?;
     let local = |key, listener: &tokio::net::TcpListener| {
         listener.local_addr().map_err(|error| StartError::Listen { key, error })
     };
     let (client_addr, provider_addr) = (local("listen", &clients)?, local("provider_listen", &providers)?);
 
+    let ws_addr = websockets.as_ref().map(|listener| local("ws_listen", listener)).transpose()?;
+
     let shared = Shared::new(config.worker_count());
     let (crew, threads) = hire(config, &env, &shared)?;
     let crew = Arc::new(crew);
     let door = Door::new(config.caps());
     let ours = Ours { cluster: env.cluster, node: env.node.clone(), role: Role::Linkd, epoch, worker: 0 };
-    let accepting = vec![
-        tokio::spawn(acceptor::clients(Tcp, clients, door.clone(), crew.clone())),
+    let let_in = |listener, transport| {
+        tokio::spawn(acceptor::clients(Tcp, listener, port(config, transport), door.clone(), crew.clone()))
+    };
+    let mut accepting = vec![
+        let_in(clients, Transport::Tcp),
         tokio::spawn(acceptor::providers(Tcp, providers, ours, env.directory.clone(), crew.clone())),
     ];
+    accepting.extend(websockets.map(|listener| let_in(listener, Transport::WebSocket)));
     let watching =
         tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone()));
     env.directory.register(vec![Service {
@@ -129,16 +138,14 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         version: 0,
         address: provider_addr.to_string(),
         region: config.region.clone(),
-        extra: BTreeMap::from([
-            ("workers".into(), crew.workers.len().to_string()),
-            ("client".into(), client_addr.to_string()),
-        ]),
+        extra: addresses(crew.workers.len(), client_addr, ws_addr),
     }]);
     tracing::info!(node = %env.node, %epoch, %client_addr, %provider_addr, workers = crew.workers.len(), "linkd runs");
     let (directory, node) = (env.directory, env.node);
     let (accepting, threads) = (Mutex::new(accepting), Mutex::new(threads));
     Ok(Linkd {
         client_addr,
+        ws_addr,
         provider_addr,
         crew,
         door,
@@ -149,6 +156,20 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         threads,
         shared,
     })
+}
+
+/// What the directory says of a linkd beside where providers reach it.
+fn addresses(workers: usize, client: SocketAddr, ws: Option<SocketAddr>) -> BTreeMap<String, String> {
+    let mut extra =
+        BTreeMap::from([("workers".into(), workers.to_string()), ("client".into(), client.to_string())]);
+    extra.extend(ws.map(|addr| ("ws".into(), addr.to_string())));
+    extra
+}
+
+fn port(config: &Config, transport: Transport) -> acceptor::Port {
+    let behind = config.proxy_protocol == ProxyProtocol::Required;
+    let balancers = behind.then(|| config.proxy_from.clone().into());
+    acceptor::Port { transport, balancers, tls: false }
 }
 
 type Threads = Vec<std::thread::JoinHandle<()>>;
@@ -180,11 +201,19 @@ fn settings(config: &Config, node: &NodeId, worker: u8) -> Settings {
         unauthed_frames_max: 2,
         seed: hash::parts([node.as_str().as_bytes(), &[worker]]),
     };
+    let layers = Layers {
+        handshake_timeout: config.handshake_timeout.0,
+        proxy: config.proxy_protocol == ProxyProtocol::Required,
+        origins: config.websocket.origins(),
+        message_bytes_max: config.websocket.message_max.0,
+    };
     Settings {
         rules,
+        layers,
         frame_bytes_max: config.frame_max.bytes() as u32,
         out_bytes_max: config.out_queue_max.bytes(),
         frame_timeout: config.frame_timeout.0,
+        write_timeout: config.write_timeout.0,
         greet: config.handshake == Handshake::First,
     }
 }
@@ -280,6 +309,7 @@ impl Linkd {
             "role": "linkd",
             "epoch": self.directory.current_epoch().0,
             "client_addr": self.client_addr.to_string(),
+            "ws_addr": self.ws_addr.map(|addr| addr.to_string()),
             "provider_addr": self.provider_addr.to_string(),
             "workers": self.crew.workers.len(),
             "sessions": summary.sessions,
@@ -287,6 +317,7 @@ impl Linkd {
             "providers": providers,
             "modules": modules,
             "totals": self.totals(),
+            "turned_away": self.door.turned(),
         })
     }
 

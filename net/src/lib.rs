@@ -10,6 +10,8 @@
 //! | [`calls`] | calls in flight, their deadlines and cancellation |
 //! | [`link`] | a node connection: hello, inbox, outbox, calls and pings in one |
 //! | [`dial`] | keeps a connection to an address: jittered back-off |
+//! | [`proxy`] | the PROXY protocol: whose connection a balancer passes on |
+//! | [`ws`] | WebSocket as a byte stream |
 
 pub mod calls;
 pub mod dial;
@@ -18,6 +20,8 @@ pub mod inbox;
 pub mod io;
 pub mod link;
 pub mod outbox;
+pub mod proxy;
+pub mod ws;
 
 pub use hello::Peer;
 pub use io::{NetIo, Tcp};

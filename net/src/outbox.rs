@@ -8,6 +8,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::BytesMut;
 use parking_lot::Mutex;
@@ -51,6 +52,8 @@ struct Writer {
     io: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     buf: BytesMut,
     written: usize,
+    /// Bytes that have left since the connection began.
+    moved: u64,
     /// The socket is full and the drive task waits for it. Nobody else may poll it meanwhile: that would replace
     /// the drive task's waker.
     blocked: bool,
@@ -72,7 +75,8 @@ impl Outbox {
     /// At most `bytes_max` bytes wait; a drained buffer keeps `keep_bytes` of capacity.
     pub fn new(io: impl AsyncWrite + Send + Unpin + 'static, bytes_max: usize, keep_bytes: usize) -> Self {
         let pending = Pending { buf: BytesMut::new(), in_flight: 0, closing: false };
-        let writer = Writer { io: Some(Box::new(io)), buf: BytesMut::new(), written: 0, blocked: false };
+        let writer =
+            Writer { io: Some(Box::new(io)), buf: BytesMut::new(), written: 0, moved: 0, blocked: false };
         let (pending, writer) = (Mutex::new(pending), Mutex::new(writer));
         Self(Arc::new(Shared {
             pending,
@@ -180,13 +184,14 @@ impl Outbox {
                 self.0.drained.notify_waiters();
                 return Poll::Ready(Ok(()));
             }
-            let Writer { io: Some(io), buf, written, blocked } = writer else {
+            let Writer { io: Some(io), buf, written, moved, blocked } = writer else {
                 return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
             };
             match Pin::new(io).poll_write(cx, &buf[*written..]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(n)) => {
                     *written += n;
+                    *moved += n as u64;
                     self.0.pending.lock().in_flight = writer.left();
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
@@ -217,6 +222,18 @@ impl Outbox {
             self.poll_write(&mut writer, cx)
         })
         .await
+    }
+
+    /// As `write_all`, as long as some bytes leave within each `stall`.
+    async fn write_moving(&self, stall: Duration) -> io::Result<()> {
+        loop {
+            let before = self.0.writer.lock().moved;
+            match tokio::time::timeout(stall, self.write_all()).await {
+                Ok(written) => return written,
+                Err(_) if self.0.writer.lock().moved != before => {}
+                Err(_) => return Err(io::ErrorKind::TimedOut.into()),
+            }
+        }
     }
 
     fn is_drained_for_good(&self) -> bool {
@@ -251,11 +268,23 @@ impl Outbox {
 /// Writes whatever [`Outbox::wake`] asks for until the connection closes. Ends with `Ok` after an orderly close. Every
 /// outbox needs exactly one.
 pub async fn drive(outbox: Outbox) -> io::Result<()> {
+    run(outbox, None).await
+}
+
+/// As [`drive`], but fails with `TimedOut` when the peer takes nothing for `stall` while something waits for it.
+pub async fn drive_within(outbox: Outbox, stall: Duration) -> io::Result<()> {
+    run(outbox, Some(stall)).await
+}
+
+async fn run(outbox: Outbox, stall: Option<Duration>) -> io::Result<()> {
     loop {
         outbox.0.wake.notified().await;
         // Tasks that are ready in this turn add to the same write.
         tokio::task::yield_now().await;
-        let written = outbox.write_all().await;
+        let written = match stall {
+            None => outbox.write_all().await,
+            Some(stall) => outbox.write_moving(stall).await,
+        };
         if let Err(error) = written {
             outbox.abandon();
             return Err(error);
@@ -304,6 +333,28 @@ mod tests {
         push(&outbox, &[0; 6]).unwrap();
         assert_eq!(push(&outbox, &[0; 1]), Err(NotQueued::Full { queued: 10, bytes_max: 10 }));
         outbox.close();
+        assert_eq!(push(&outbox, &[0; 1]), Err(NotQueued::Closed));
+    }
+
+    /// A peer that takes a byte now and then is slow, one that takes none is stuck.
+    ///
+    /// Holds: D66.
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_takes_nothing_fails_the_driver_in_time() {
+        let (a, mut b) = tokio::io::duplex(4);
+        let outbox = Outbox::new(a, 100, 64);
+        push(&outbox, &[7; 12]).unwrap();
+        let started = tokio::time::Instant::now();
+        let driver = tokio::spawn(drive_within(outbox.clone(), Duration::from_secs(10)));
+        outbox.wake();
+        for _ in 0..4 {
+            // Sleep: the peer's pace is what is tested; time is paused.
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            b.read_u8().await.unwrap();
+        }
+        let error = driver.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(started.elapsed() < Duration::from_secs(55), "{:?}", started.elapsed());
         assert_eq!(push(&outbox, &[0; 1]), Err(NotQueued::Closed));
     }
 

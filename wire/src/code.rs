@@ -96,7 +96,9 @@ codes! {
     SHUTTING_DOWN = 114, Us, Retry::Now, "this node is stopping", "connect to another linkd";
     FRAME_TIMEOUT = 115, Client, Retry::Now, "a frame did not arrive whole in time", "send frames at once";
     IDLE_TIMEOUT = 116, Client, Retry::Now, "nothing was heard from the client for too long", "send keep-alives";
+    FLOOD = 117, Client, LATER, "the client sends far more than its rate", "send less; see linkd.frames_per_second and linkd.bytes_per_second";
     KICKED = 118, Us, Retry::Never, "an operator ended the session", "nothing; ask the operator";
+    BAD_WEBSOCKET = 129, Client, Retry::Never, "a WebSocket message is text or breaks the protocol", "send binary messages";
 
     // Refusing a request.
     UNKNOWN_MODULE = 130, Client, Retry::Never, "no provider has ever announced this module", "check the module id";

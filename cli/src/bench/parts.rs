@@ -79,6 +79,7 @@ async fn linkd(directory: &str) -> anyhow::Result<()> {
     let caps = 100_000;
     let config = linkd::Config {
         listen: ANY,
+        ws_listen: linkd::config::Listen::Off,
         provider_listen: ANY,
         workers: 1,
         connections_max: caps,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use base::NodeId;
+use linkd::config::Listen;
 use linkstead::{Env, Linkds, Running};
 use net::Tcp;
 use node::admin::Operate;
@@ -86,6 +87,7 @@ impl Cluster {
         let (part, listener) = self.part(&name, "linkd", self.ports.linkd_ops(instance))?;
         let config = linkd::Config {
             listen: self.ports.linkd_clients(instance),
+            ws_listen: Listen::At(self.ports.linkd_websockets(instance)),
             provider_listen: self.ports.linkd_providers(instance),
             per_address_max: linkd::Config::default().connections_max,
             ..linkd::Config::default()
@@ -102,8 +104,11 @@ impl Cluster {
         let operator = linkd::Operator { linkd: linkd.clone(), directory, shutdown: shutdown.clone() };
         part.serve_ops(listener, shutdown, operator)?;
         say.line(&format!(
-            "{name:<17} ready   clients {}  providers {}  ops {}",
-            linkd.client_addr, linkd.provider_addr, part.ops_addr
+            "{name:<17} ready   clients {}{}  providers {}  ops {}",
+            linkd.client_addr,
+            linkd.ws_addr.map_or(String::new(), |addr| format!("  ws {addr}")),
+            linkd.provider_addr,
+            part.ops_addr
         ));
         self.linkds.push((part, linkd));
         Ok(())

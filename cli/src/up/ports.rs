@@ -34,6 +34,10 @@ impl Ports {
         self.at(10, instance)
     }
 
+    pub fn linkd_websockets(self, instance: u16) -> SocketAddr {
+        self.at(11, instance)
+    }
+
     pub fn linkd_providers(self, instance: u16) -> SocketAddr {
         self.at(12, instance)
     }
@@ -55,6 +59,7 @@ mod tests {
     fn instances_stand_a_hundred_apart() {
         let ports = Ports::new(7700);
         assert_eq!((ports.linkd_clients(0).port(), ports.linkd_clients(1).port()), (7710, 7810));
+        assert_eq!((ports.linkd_websockets(0).port(), ports.linkd_websockets(1).port()), (7711, 7811));
         assert_eq!((ports.directory().port(), ports.provider_ops(1).port()), (7720, 7803));
         assert_eq!(Ports::new(0).linkd_ops(3).port(), 0);
     }

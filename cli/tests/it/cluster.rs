@@ -73,7 +73,9 @@ fn join(directory: SocketAddr, name: &str, role: &str) -> (NodeId, node::Directo
 
 async fn linkd(directory: SocketAddr, name: &str) -> Arc<linkd::Linkd> {
     let (node, directory, _) = join(directory, name, "linkd");
-    let config = linkd::Config { listen: ANY, provider_listen: ANY, workers: 2, ..linkd::Config::default() };
+    let (ws_listen, workers) = (linkd::config::Listen::Off, 2);
+    let config =
+        linkd::Config { listen: ANY, ws_listen, provider_listen: ANY, workers, ..Default::default() };
     Arc::new(
         within(linkd::start(&config, linkd::Env { cluster: "test".into(), node, directory })).await.unwrap(),
     )

@@ -19,7 +19,12 @@ fn directory(port: &str) -> Process {
 
 fn linkd_args(directory: &str) -> Vec<String> {
     let mut args = vec!["linkd".into(), "--profile".into(), "dev".into()];
-    for set in ["linkd.listen=127.0.0.1:0", "linkd.provider_listen=127.0.0.1:0", "node.ops=127.0.0.1:0"] {
+    for set in [
+        "linkd.listen=127.0.0.1:0",
+        "linkd.ws_listen=127.0.0.1:0",
+        "linkd.provider_listen=127.0.0.1:0",
+        "node.ops=127.0.0.1:0",
+    ] {
         args.extend(["--set".into(), set.to_string()]);
     }
     args.extend(["--set".into(), format!("node.directory=[\"{directory}\"]")]);

@@ -22,6 +22,14 @@ const PROVIDER_MODULES: [ModuleId; 2] = [ModuleId(11008), ModuleId(11009)];
 /// A session hears of overload and missing providers at most this often; requests are always answered.
 const REPORT_EVERY: Span = Span::secs(1);
 
+/// A client at the door.
+pub(super) struct Knock {
+    pub token: u64,
+    pub addr: SocketAddr,
+    pub since: Mono,
+    pub handshaken: bool,
+}
+
 /// A client's frame on its way.
 #[derive(Clone, Copy)]
 struct Inbound<'a> {
@@ -32,13 +40,8 @@ struct Inbound<'a> {
 }
 
 impl Router {
-    pub(super) fn client_opened(
-        &mut self,
-        now: Mono,
-        token: u64,
-        addr: SocketAddr,
-        actions: &mut Vec<Action>,
-    ) {
+    pub(super) fn client_opened(&mut self, knock: Knock, now: Mono, actions: &mut Vec<Action>) {
+        let Knock { token, addr, since, handshaken } = knock;
         if self.stopping {
             actions.push(Action::RefuseClient { token, code: &code::SHUTTING_DOWN });
             return;
@@ -47,8 +50,18 @@ impl Router {
             actions.push(Action::RefuseClient { token, code: &code::TOO_MANY_CONNECTIONS });
             return;
         };
-        self.unauthed.push_back((now + self.rules.auth_timeout, sid));
+        if let Some(session) = self.sessions.get_mut(sid) {
+            session.handshake_done = handshaken;
+        }
+        self.unauthed.insert((since + self.rules.auth_timeout, sid));
         actions.push(Action::Accept { token, sid });
+    }
+
+    pub(super) fn client_beats(&mut self, now: Mono, sid: LinkSid, beats: u32, actions: &mut Vec<Action>) {
+        let _ = (beats, actions);
+        if let Some(session) = self.sessions.get_mut(sid) {
+            session.heard = now;
+        }
     }
 
     pub(super) fn client_frame(
@@ -309,13 +322,13 @@ impl Router {
     }
 
     pub(super) fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
-        while let Some(&(due, sid)) = self.unauthed.front() {
+        while let Some(&(due, sid)) = self.unauthed.first() {
             let waiting = self.sessions.get(sid).filter(|s| s.account.is_none());
             if waiting.is_some() && due > now {
                 break;
             }
             let handshaken = waiting.map(|s| s.handshake_done);
-            self.unauthed.pop_front();
+            self.unauthed.pop_first();
             match handshaken {
                 Some(true) => self.close(sid, &code::AUTH_TIMEOUT, actions),
                 Some(false) => self.close(sid, &code::HANDSHAKE_TIMEOUT, actions),

@@ -14,7 +14,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -28,6 +28,7 @@ pub use module::Choice;
 pub use provider::{Load, ProviderRef};
 pub use session::slot;
 
+use client::Knock;
 use module::Module;
 use provider::Providers;
 use session::Sessions;
@@ -53,8 +54,11 @@ pub struct Rules {
 /// What happened.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A client connected. `token` is the shell's name for it until [`Action::Accept`] gives it a sid.
-    ClientOpened { token: u64, addr: SocketAddr },
+    /// A client connected. `token` is the shell's name for it until [`Action::Accept`] gives it a sid. `since`: when it
+    /// was accepted, which its time to log in counts from. `handshaken`: its transport had a handshake of its own.
+    ClientOpened { token: u64, addr: SocketAddr, since: Mono, handshaken: bool },
+    /// Signs of life that are no frames: the pings of a WebSocket.
+    ClientBeats { sid: LinkSid, beats: u32 },
     /// A whole frame of a client.
     ClientFrame { sid: LinkSid, frame: Frame<'a> },
     /// The client broke the wire's rules, or a deadline that the shell watches.
@@ -269,7 +273,7 @@ pub struct Router {
     /// What the directory lists; `None` while it can't say what it does not list.
     registered: Option<Arc<BTreeSet<ModuleId>>>,
     /// Sessions in the order they must have logged in by.
-    unauthed: VecDeque<(Mono, LinkSid)>,
+    unauthed: BTreeSet<(Mono, LinkSid)>,
     draws: u64,
     sends: u64,
     stopping: bool,
@@ -287,7 +291,7 @@ impl Router {
             servers: Owned::default(),
             registered: None,
             sends: 0,
-            unauthed: VecDeque::new(),
+            unauthed: BTreeSet::new(),
             draws: 0,
             stopping: false,
         }
@@ -298,7 +302,10 @@ impl Router {
         match event {
             Event::ClientFrame { sid, frame } => self.client_frame(now, sid, frame, actions),
             Event::Send { conn, head } => self.send(conn, head, actions),
-            Event::ClientOpened { token, addr } => self.client_opened(now, token, addr, actions),
+            Event::ClientOpened { token, addr, since, handshaken } => {
+                self.client_opened(Knock { token, addr, since, handshaken }, now, actions);
+            }
+            Event::ClientBeats { sid, beats } => self.client_beats(now, sid, beats, actions),
             Event::ClientViolation { sid, code } => self.close(sid, code, actions),
             Event::ClientClosed { sid } => self.end_session(sid, 0, actions),
             Event::ProviderOpened { conn, node, epoch } => self.provider_opened(conn, node, epoch, actions),

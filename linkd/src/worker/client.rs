@@ -1,13 +1,15 @@
 //! A client's connection: read, decode in place, hand to the router, write.
 
+use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use base::LinkSid;
+use base::{LinkSid, Mono};
 use net::Outbox;
 use net::inbox::{Inbox, SharedScratch};
 use net::outbox;
+use net::ws::Pulse;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -17,6 +19,7 @@ use wire::frame::{self, BadFrame, Decoded};
 use wire::handshake;
 use wire::link::Dispatch;
 
+use super::Transport;
 use super::perform::HIGH_WATER_BYTES;
 use super::state::{Client, State, Worker};
 use crate::admission::Admission;
@@ -29,8 +32,19 @@ const LINGER: Duration = Duration::from_secs(2);
 /// How long a client that floods a full provider is held back at a time; then its next frames are judged again.
 const HOLD: Duration = Duration::from_millis(500);
 
+/// A connection whose layers stand.
+pub struct Arrival {
+    pub addr: SocketAddr,
+    pub admission: Admission,
+    pub transport: Transport,
+    /// When it was accepted.
+    pub since: Mono,
+    /// Where a WebSocket's pings show.
+    pub pulse: Option<Pulse>,
+}
+
 /// Takes a client in: gives it a sid, greets it and starts its task.
-pub fn open<S>(worker: &Rc<Worker>, stream: S, addr: SocketAddr, admission: Admission)
+pub fn open<S>(worker: &Rc<Worker>, stream: S, arrival: Arrival)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
@@ -38,13 +52,16 @@ where
     let outbox = Outbox::new(write, worker.settings.out_bytes_max, KEEP_BYTES);
     let ended = Rc::new(Notify::new());
     let now = worker.now();
+    let Arrival { addr, admission, transport, since, pulse } = arrival;
+    let handshaken = transport == Transport::WebSocket;
     let sid = worker.with(|state| {
         let mut actions = Vec::new();
-        state.router.step(now, Event::ClientOpened { token: 0, addr }, &mut actions);
+        let opened = Event::ClientOpened { token: 0, addr, since, handshaken };
+        state.router.step(now, opened, &mut actions);
         match actions.first() {
             Some(Action::Accept { sid, .. }) => {
                 let (outbox, ended) = (outbox.clone(), ended.clone());
-                state.add_client(Client { sid: *sid, outbox, ended, admission, touched: false });
+                state.add_client(Client { sid: *sid, outbox, ended, admission, transport, touched: false });
                 Ok(*sid)
             }
             Some(Action::RefuseClient { code, .. }) => Err(*code),
@@ -53,12 +70,12 @@ where
     });
     match sid {
         Ok(sid) => {
-            if worker.settings.greet {
+            if worker.settings.greet && !handshaken {
                 // A new outbox has room.
                 let _ = outbox.push(32, handshake::server_hello);
                 outbox.flush();
             }
-            tokio::task::spawn_local(serve(worker.clone(), sid, read, outbox, ended));
+            tokio::task::spawn_local(serve(worker.clone(), sid, read, outbox, ended, pulse));
         }
         Err(code) => {
             outbox.close_with(|out| {
@@ -77,23 +94,34 @@ enum End {
     Ended,
 }
 
-async fn serve<R>(worker: Rc<Worker>, sid: LinkSid, mut read: R, outbox: Outbox, ended: Rc<Notify>)
-where
+async fn serve<R>(
+    worker: Rc<Worker>,
+    sid: LinkSid,
+    mut read: R,
+    outbox: Outbox,
+    ended: Rc<Notify>,
+    pulse: Option<Pulse>,
+) where
     R: AsyncRead + Unpin,
 {
     let end = {
-        let drive = outbox::drive(outbox.clone());
+        let drive = outbox::drive_within(outbox.clone(), worker.settings.write_timeout);
         tokio::pin!(drive);
         tokio::select! {
             biased;
-            _ = &mut drive => End::Gone,
+            written = &mut drive => match written {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                    violate(&worker, sid, &code::SLOW_READER)
+                }
+                _ => End::Gone,
+            },
             () = ended.notified() => {
                 let words = async { tokio::join!(&mut drive, discard(&mut read, &worker.scratch)) };
                 // A client that takes longer loses the last words.
                 let _ = tokio::time::timeout(LINGER, words).await;
                 End::Ended
             }
-            end = receive(&worker, sid, &mut read) => {
+            end = receive(&worker, sid, &mut read, pulse) => {
                 if let End::Ended = end {
                     let words = async { tokio::join!(&mut drive, discard(&mut read, &worker.scratch)) };
                     let _ = tokio::time::timeout(LINGER, words).await;
@@ -114,23 +142,39 @@ where
 }
 
 /// Reads until the client or the router ends it.
-async fn receive(worker: &Worker, sid: LinkSid, read: &mut (impl AsyncRead + Unpin)) -> End {
+async fn receive(
+    worker: &Worker,
+    sid: LinkSid,
+    read: &mut (impl AsyncRead + Unpin),
+    pulse: Option<Pulse>,
+) -> End {
     let mut inbox = Inbox::default();
     let mut scratch = worker.scratch.clone();
     let mut partial_since: Option<Instant> = None;
     loop {
         let next = inbox.receive(read, &mut scratch, |bytes| decode(worker, sid, bytes));
-        let received = match partial_since {
-            None => next.await,
-            Some(since) => match tokio::time::timeout_at(since + worker.settings.frame_timeout, next).await {
-                Ok(received) => received,
-                Err(_) => return violate(worker, sid, &code::FRAME_TIMEOUT),
-            },
+        let heard = hear(next, pulse.as_ref());
+        let heard = match partial_since {
+            None => heard.await,
+            Some(since) => {
+                match tokio::time::timeout_at(since + worker.settings.frame_timeout, heard).await {
+                    Ok(heard) => heard,
+                    Err(_) => return violate(worker, sid, &code::FRAME_TIMEOUT),
+                }
+            }
         };
-        let Batch { frames, congested } = match received {
-            Ok(Some(Ok(batch))) => batch,
-            Ok(Some(Err(SessionEnded))) => return End::Ended,
-            Ok(None) | Err(_) => return End::Gone,
+        let Batch { frames, congested } = match heard {
+            Heard::Bytes(Ok(Some(Ok(batch)))) => batch,
+            Heard::Bytes(Ok(Some(Err(SessionEnded)))) => return End::Ended,
+            Heard::Bytes(Ok(None)) => return End::Gone,
+            Heard::Bytes(Err(error)) => return broken(worker, sid, &error),
+            Heard::Beats(beats) => {
+                worker.step(Event::ClientBeats { sid, beats });
+                if worker.with(|state| state.client(sid).is_none()) {
+                    return End::Ended;
+                }
+                continue;
+            }
         };
         // A frame may take its time only once: later bytes of the same frame don't prolong it.
         partial_since = match partial_since {
@@ -142,6 +186,32 @@ async fn receive(worker: &Worker, sid: LinkSid, read: &mut (impl AsyncRead + Unp
             // Only who fills it waits; a provider that never drains loses its connection, which ends the wait too.
             let _ = tokio::time::timeout(HOLD, congested.below(HIGH_WATER_BYTES / 2)).await;
         }
+    }
+}
+
+type Read = io::Result<Option<Result<Batch, SessionEnded>>>;
+
+/// What a client let hear of itself.
+enum Heard {
+    Bytes(Read),
+    Beats(u32),
+}
+
+async fn hear(next: impl Future<Output = Read>, pulse: Option<&Pulse>) -> Heard {
+    let Some(pulse) = pulse else { return Heard::Bytes(next.await) };
+    tokio::select! {
+        biased;
+        read = next => Heard::Bytes(read),
+        beats = pulse.beats() => Heard::Beats(beats),
+    }
+}
+
+/// Reading failed: the client is gone, or it broke the rules of its transport and is told so.
+fn broken(worker: &Worker, sid: LinkSid, error: &io::Error) -> End {
+    match net::ws::violation(error) {
+        None => End::Gone,
+        Some(net::ws::Violation::TooLarge { .. }) => violate(worker, sid, &code::FRAME_TOO_LARGE),
+        Some(_) => violate(worker, sid, &code::BAD_WEBSOCKET),
     }
 }
 

@@ -2,6 +2,7 @@
 //! between, so they share the worker's state through a `RefCell`.
 
 mod client;
+mod entry;
 mod perform;
 mod provider;
 mod state;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{Generation, ModuleId};
+use net::ws::Origins;
 use net::{NetIo, Peer};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
@@ -36,6 +38,7 @@ pub enum Letter<N: NetIo> {
         stream: N::Detached,
         addr: SocketAddr,
         admission: Admission,
+        transport: Transport,
     },
     Provider {
         stream: N::Detached,
@@ -52,13 +55,46 @@ pub enum Letter<N: NetIo> {
     Stop(oneshot::Sender<()>),
 }
 
+/// How a client's bytes travel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Transport {
+    Tcp,
+    WebSocket,
+}
+
+impl Transport {
+    pub const ALL: [Transport; 2] = [Transport::Tcp, Transport::WebSocket];
+
+    /// The counter's label.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Transport::Tcp => "tcp",
+            Transport::WebSocket => "websocket",
+        }
+    }
+}
+
+/// What stands between a connection and its session, in this order: PROXY line, TLS, WebSocket.
+#[derive(Debug, Clone)]
+pub struct Layers {
+    /// For all of them together.
+    pub handshake_timeout: Duration,
+    /// Each connection begins with a balancer's PROXY line.
+    pub proxy: bool,
+    pub origins: Origins,
+    pub message_bytes_max: u64,
+}
+
 /// What a worker needs to know.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub rules: Rules,
+    pub layers: Layers,
     pub frame_bytes_max: u32,
     pub out_bytes_max: usize,
     pub frame_timeout: Duration,
+    /// A client that takes nothing for this long while something waits for it is closed.
+    pub write_timeout: Duration,
     /// Whether linkd speaks first.
     pub greet: bool,
 }
@@ -101,8 +137,8 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
         tokio::select! {
             biased;
             letter = mailbox.next() => match letter {
-                Letter::Client { stream, addr, admission } => match io.attach(stream) {
-                    Ok(stream) => client::open(&worker, stream, addr, admission),
+                Letter::Client { stream, addr, admission, transport } => match io.attach(stream) {
+                    Ok(stream) => entry::enter(&worker, stream, addr, admission, transport),
                     Err(error) => tracing::warn!(%addr, %error, "a client connection could not be taken over"),
                 },
                 Letter::Provider { stream, peer, conn } => match io.attach(stream) {
@@ -116,6 +152,7 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                     let _ = kicked.send(before - worker.sessions());
                 }
                 Letter::Stop(done) => {
+                    worker.closing.cancel();
                     worker.step(Event::Stop);
                     stopping = Some(done);
                 }

@@ -1,6 +1,6 @@
 //! A worker's shared state: the router and the sending halves of its connections.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,9 +11,10 @@ use net::inbox::SharedScratch;
 use net::link::Link;
 use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 use wire::code;
 
-use super::Settings;
+use super::{Settings, Transport};
 use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::router::{Action, Event, ProviderRef, Router, Summary, slot};
@@ -22,8 +23,21 @@ use crate::router::{Action, Event, ProviderRef, Router, Summary, slot};
 pub struct Worker {
     pub settings: Settings,
     pub scratch: SharedScratch,
+    /// The worker stops: nobody comes in any more.
+    pub closing: CancellationToken,
+    /// Connections between their acceptance and their session. Bounded by the door.
+    entering: Cell<usize>,
     zero: Instant,
     state: RefCell<State>,
+}
+
+/// A connection on its way in.
+pub struct Entering<'a>(&'a Cell<usize>);
+
+impl Drop for Entering<'_> {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
 }
 
 /// A client's sending half.
@@ -34,6 +48,7 @@ pub struct Client {
     pub ended: Rc<Notify>,
     /// Its place at the door.
     pub admission: Admission,
+    pub transport: Transport,
     /// Has bytes that this batch has not flushed yet.
     pub touched: bool,
 }
@@ -77,7 +92,8 @@ impl Worker {
             counters,
         };
         let (scratch, zero) = (SharedScratch::default(), Instant::now());
-        Self { settings, scratch, zero, state: RefCell::new(state) }
+        let (closing, entering) = (CancellationToken::new(), Cell::new(0));
+        Self { settings, scratch, closing, entering, zero, state: RefCell::new(state) }
     }
 
     pub fn now(&self) -> Mono {
@@ -87,6 +103,12 @@ impl Worker {
     /// Lends the state to a closure that must not await.
     pub fn with<R>(&self, f: impl FnOnce(&mut State) -> R) -> R {
         f(&mut self.state.borrow_mut())
+    }
+
+    /// Counts a connection that is not a session yet, until the guard is dropped.
+    pub fn entering(&self) -> Entering<'_> {
+        self.entering.set(self.entering.get() + 1);
+        Entering(&self.entering)
     }
 
     /// One event that brings no bytes of its own, performed and flushed.
@@ -113,7 +135,8 @@ impl Worker {
 
     /// Whether every client is gone, its last words written.
     pub fn is_empty(&self) -> bool {
-        self.with(|state| state.ending.is_empty() && state.clients.iter().all(Option::is_none))
+        self.entering.get() == 0
+            && self.with(|state| state.ending.is_empty() && state.clients.iter().all(Option::is_none))
     }
 
     /// Says goodbye to every provider: the end of the worker.
@@ -154,7 +177,7 @@ impl State {
         if self.clients.len() <= index {
             self.clients.resize_with(index + 1, || None);
         }
-        self.counters.opened();
+        self.counters.opened(client.transport);
         debug_assert!(self.clients[index].is_none());
         self.clients[index] = Some(client);
     }
@@ -168,9 +191,9 @@ impl State {
 
     /// The connection of exactly this sid is gone.
     pub fn remove_client(&mut self, sid: LinkSid) {
-        if self.end_client(sid).is_some() || self.ending.contains_key(&sid) {
-            self.ending.remove(&sid);
-            self.counters.ended();
+        self.end_client(sid);
+        if let Some(client) = self.ending.remove(&sid) {
+            self.counters.ended(client.transport);
         }
     }
 

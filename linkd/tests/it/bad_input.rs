@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::BytesMut;
-use tokio::io::AsyncWriteExt;
 use wire::code;
 use wire::payload::{self, Head};
 
@@ -74,7 +73,7 @@ async fn a_frame_that_trickles_is_cut_at_its_deadline() {
     for byte in bytes.chunks(1).take(3_000) {
         // Sleep: the trickle is what is tested; the deadline ends it long before the frame is whole.
         tokio::time::sleep(Duration::from_millis(5)).await;
-        if tokio::io::AsyncWriteExt::write_all(&mut slow.stream, byte).await.is_err() {
+        if slow.try_send(byte).await.is_err() {
             break;
         }
     }
@@ -96,7 +95,7 @@ async fn a_client_that_does_not_read_is_cut_and_its_neighbour_is_not() {
     let body = vec![1; 60_000];
     // More than the kernel holds for both sides, less than what the test's own provider may queue.
     for session in 1..260 {
-        if tokio::io::AsyncWriteExt::write_all(&mut deaf.stream, &request(session, &body)).await.is_err() {
+        if deaf.try_send(&request(session, &body)).await.is_err() {
             break;
         }
     }
@@ -149,7 +148,7 @@ async fn a_provider_that_does_not_read_holds_up_only_who_floods_it() {
     };
     // One-way messages until the flooder is held back: nothing of it is read any more.
     let body = vec![1; 60_000];
-    let flood = async { while flooder.stream.write_all(&frame(Head::PROTOCOL, &body)).await.is_ok() {} };
+    let flood = async { while flooder.try_send(&frame(Head::PROTOCOL, &body)).await.is_ok() {} };
     // Sleep: that it is held back shows only in time.
     let held_back = tokio::time::timeout(Duration::from_millis(700), flood).await.is_err();
     assert!(held_back);

@@ -4,5 +4,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
+mod entry;
 mod flow;
 mod world;

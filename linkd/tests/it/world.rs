@@ -5,16 +5,19 @@ use std::time::Duration;
 
 use base::{Epoch, Generation, LinkSid, NodeId, Span, TypeId};
 use bytes::{Buf, BytesMut};
+use futures_util::{SinkExt, StreamExt};
 use linkd::admission::{Caps, Door};
 use linkd::counters::{Counters, Totals};
 use linkd::mailbox::Mailbox;
 use linkd::router::Rules;
-use linkd::worker::{self, Letter, Settings, Shared};
+use linkd::worker::{self, Layers, Letter, Settings, Shared, Transport};
 use net::link::{Closed, Handler, Link};
 use net::{NetIo, Peer, Tcp, outbox};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
 use wire::auth::{AUTH, Auth};
 use wire::frame::{self, Decoded};
 use wire::link::message;
@@ -29,7 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct World {
     mailbox: Mailbox<Letter<Tcp>>,
     counters: Arc<Counters>,
-    door: Door,
+    pub door: Door,
+    /// Connections begin with a PROXY line.
+    behind_balancer: bool,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -44,11 +49,27 @@ pub fn settings() -> Settings {
         seed: 1,
     };
     let (frame_bytes_max, out_bytes_max) = (64 * 1024, 256 * 1024);
-    Settings { rules, frame_bytes_max, out_bytes_max, frame_timeout: Duration::from_secs(10), greet: true }
+    let timeout = Duration::from_secs(10);
+    let layers = Layers {
+        handshake_timeout: timeout,
+        proxy: false,
+        origins: net::ws::Origins::Any,
+        message_bytes_max: 256 * 1024,
+    };
+    Settings {
+        rules,
+        layers,
+        frame_bytes_max,
+        out_bytes_max,
+        frame_timeout: timeout,
+        write_timeout: timeout,
+        greet: true,
+    }
 }
 
 impl World {
     pub fn start(settings: Settings) -> Self {
+        let behind_balancer = settings.layers.proxy;
         let (mailbox, counters) = (Mailbox::new(1_024), Arc::new(Counters::default()));
         let (theirs, counts) = (mailbox.clone(), counters.clone());
         let thread = std::thread::spawn(move || {
@@ -56,7 +77,7 @@ impl World {
             runtime.block_on(worker::run(Tcp, settings, Shared::new(1), counts, theirs));
         });
         let door = Door::new(Caps { connections_max: 10_000, per_address_max: 10_000, unauthed_max: 10_000 });
-        Self { mailbox, counters, door, thread: Some(thread) }
+        Self { mailbox, counters, door, behind_balancer, thread: Some(thread) }
     }
 
     /// Both ends of a loopback connection.
@@ -67,18 +88,39 @@ impl World {
         (ours.unwrap(), theirs.unwrap().0)
     }
 
-    /// A connection that has said nothing yet.
-    pub async fn connect(&self) -> Client {
+    /// A connection that has said nothing yet, not even what its transport begins with.
+    pub async fn knock(&self, transport: Transport) -> TcpStream {
         let (ours, theirs) = Self::pair().await;
         let addr = ours.local_addr().unwrap();
-        let (stream, admission) = (Tcp.detach(theirs).unwrap(), self.door.admit(addr.ip()).unwrap());
-        assert!(self.mailbox.post(Letter::Client { stream, addr, admission }).is_ok());
-        Client { stream: ours, buf: BytesMut::new() }
+        let stream = Tcp.detach(theirs).unwrap();
+        let admission = match self.behind_balancer {
+            false => self.door.admit(addr.ip()).unwrap(),
+            true => self.door.admit_unknown().unwrap(),
+        };
+        assert!(self.mailbox.post(Letter::Client { stream, addr, admission, transport }).is_ok());
+        ours
+    }
+
+    /// A connection that has said nothing yet.
+    pub async fn connect(&self) -> Client {
+        self.connect_by(Transport::Tcp).await
+    }
+
+    pub async fn connect_by(&self, transport: Transport) -> Client {
+        let stream = self.knock(transport).await;
+        match transport {
+            Transport::Tcp => Client::plain(stream),
+            Transport::WebSocket => Client::upgrade(stream).await,
+        }
     }
 
     /// A client that has shaken hands and logged in.
     pub async fn login(&self, account: &str) -> Client {
-        let mut client = self.connect().await;
+        self.login_by(Transport::Tcp, account).await
+    }
+
+    pub async fn login_by(&self, transport: Transport, account: &str) -> Client {
+        let mut client = self.connect_by(transport).await;
         client.login(account).await;
         client
     }
@@ -200,8 +242,12 @@ impl Provider {
 
     /// The sid of the next session that is introduced.
     pub async fn opened(&mut self) -> LinkSid {
-        let frame = self.next(link::OPENED).await;
-        LinkSid(<message::Opened as prost::Message>::decode(frame.body).unwrap().link_sid)
+        LinkSid(self.introduced().await.link_sid)
+    }
+
+    /// The next introduction.
+    pub async fn introduced(&mut self) -> message::Opened {
+        prost::Message::decode(self.next(link::OPENED).await.body).unwrap()
     }
 }
 
@@ -213,24 +259,76 @@ pub struct Got {
     pub body: Vec<u8>,
 }
 
+pub enum Wire {
+    Tcp(TcpStream),
+    WebSocket(Box<WebSocketStream<TcpStream>>),
+}
+
 pub struct Client {
-    pub stream: TcpStream,
+    pub wire: Wire,
     buf: BytesMut,
 }
 
 impl Client {
+    pub fn plain(stream: TcpStream) -> Self {
+        Self { wire: Wire::Tcp(stream), buf: BytesMut::new() }
+    }
+
+    /// Asks for a WebSocket.
+    pub async fn upgrade(stream: TcpStream) -> Self {
+        let (ws, _) = within(tokio_tungstenite::client_async("ws://linkd/", stream)).await.unwrap();
+        Self { wire: Wire::WebSocket(Box::new(ws)), buf: BytesMut::new() }
+    }
+
     pub async fn send(&mut self, bytes: &[u8]) {
-        self.stream.write_all(bytes).await.unwrap();
+        self.try_send(bytes).await.unwrap();
+    }
+
+    /// As one message, on a WebSocket.
+    pub async fn try_send(&mut self, bytes: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+        match &mut self.wire {
+            Wire::Tcp(stream) => stream.write_all(bytes).await?,
+            Wire::WebSocket(ws) => ws.send(Message::Binary(bytes.to_vec().into())).await?,
+        }
+        Ok(())
+    }
+
+    /// The WebSocket itself, for messages that are not bytes.
+    pub fn ws(&mut self) -> &mut WebSocketStream<TcpStream> {
+        match &mut self.wire {
+            Wire::WebSocket(ws) => ws,
+            Wire::Tcp(_) => panic!("this client speaks plain TCP"),
+        }
     }
 
     pub async fn login(&mut self, account: &str) {
         let mut out = BytesMut::new();
-        handshake::client_done(&mut out);
+        if let Wire::Tcp(_) = self.wire {
+            handshake::client_done(&mut out);
+        }
         out.extend_from_slice(&auth(account));
         self.send(&out).await;
-        assert_eq!(self.frame().await.unwrap().type_id, handshake::SHANDSHAKE0);
+        if let Wire::Tcp(_) = self.wire {
+            assert_eq!(self.frame().await.unwrap().type_id, handshake::SHANDSHAKE0);
+        }
         let answer = self.frame().await.unwrap();
         assert_eq!((answer.type_id, answer.head), (AUTH, Head::response(1, 0)));
+    }
+
+    /// More bytes; `false` at the end of the stream.
+    async fn more(&mut self) -> bool {
+        match &mut self.wire {
+            Wire::Tcp(stream) => matches!(within(stream.read_buf(&mut self.buf)).await, Ok(n) if n > 0),
+            Wire::WebSocket(ws) => match within(ws.next()).await {
+                Some(Ok(message)) => {
+                    if let Message::Binary(bytes) = message {
+                        self.buf.extend_from_slice(&bytes);
+                    }
+                    true
+                }
+                _ => false,
+            },
+        }
     }
 
     /// The next frame, or `None` at the end of the stream.
@@ -243,8 +341,7 @@ impl Client {
                 self.buf.advance(used);
                 return Some(got);
             }
-            let read = within(self.stream.read_buf(&mut self.buf)).await;
-            if !matches!(read, Ok(n) if n > 0) {
+            if !self.more().await {
                 return None;
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base::{AppVersion, Epoch, Generation, LinkSid, ModuleId, NodeId, Role};
+use base::{AppVersion, Epoch, Generation, LinkSid, ModuleId, Mono, NodeId, Role};
 use bytes::Bytes;
 use linkd::router::{Event, ProviderRef};
 use wire::Frame;
@@ -15,7 +15,7 @@ use super::talk::Ask;
 
 #[derive(Debug, Clone)]
 pub enum Input {
-    ClientOpened { token: u64, addr: SocketAddr },
+    ClientOpened { token: u64, addr: SocketAddr, since: Mono },
     Frame { sid: LinkSid, said: Said, bytes: Bytes },
     ClientClosed { sid: LinkSid },
     ProviderOpened { conn: Generation, node: NodeId, epoch: Epoch },
@@ -34,7 +34,9 @@ impl Input {
     /// `None`: the bytes are no frame.
     pub fn event(&self) -> Option<Event<'_>> {
         Some(match self {
-            Input::ClientOpened { token, addr } => Event::ClientOpened { token: *token, addr: *addr },
+            Input::ClientOpened { token, addr, since } => {
+                Event::ClientOpened { token: *token, addr: *addr, since: *since, handshaken: false }
+            }
             Input::Frame { sid, bytes, .. } => Event::ClientFrame { sid: *sid, frame: frame(bytes)? },
             Input::ClientClosed { sid } => Event::ClientClosed { sid: *sid },
             Input::ProviderOpened { conn, node, epoch } => {

@@ -114,7 +114,7 @@ impl LinkdNode {
         let slot = env.network.peer(conn, 1).map_or(0, |place| place.slot);
         let addr = ([10, 0, 0, slot as u8], 5_000).into();
         let before = self.conns.len();
-        self.feed(env, worker, Input::ClientOpened { token: conn.0, addr });
+        self.feed(env, worker, Input::ClientOpened { token: conn.0, addr, since: env.now });
         if self.conns.len() == before {
             env.close(self.me, conn);
         } else {

@@ -176,7 +176,12 @@ impl World {
     }
 
     fn open(&mut self, name: &str, addr: &str) -> Vec<Action> {
-        let actions = self.step(Event::ClientOpened { token: 1, addr: addr.parse().unwrap() });
+        let actions = self.step(Event::ClientOpened {
+            token: 1,
+            addr: addr.parse().unwrap(),
+            since: self.now,
+            handshaken: false,
+        });
         if let Some(Action::Accept { sid, .. }) = actions.first() {
             self.clients.insert(name.into(), *sid);
         }
