@@ -78,7 +78,8 @@ pub async fn providers<N: NetIo>(
 }
 
 async fn greet<N: NetIo>(io: N, mut stream: N::Stream, addr: SocketAddr, ours: &Ours, crew: &Crew<N>) {
-    let peer = match hello::accept(&mut stream, addr, ours, &[Role::Provider]).await {
+    let peer = match hello::accept(&mut stream, &hello::Proof::Loopback(addr), ours, &[Role::Provider]).await
+    {
         Ok(peer) => peer,
         Err(error) => {
             metrics::counter!("linkstead_linkd_hello_refused_total").increment(1);

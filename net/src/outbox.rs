@@ -51,6 +51,8 @@ struct Writer {
     io: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     buf: BytesMut,
     written: usize,
+    /// Something was written since the last flush: TLS keeps part of it back until then.
+    unflushed: bool,
     /// The socket is full and the drive task waits for it. Nobody else may poll it meanwhile: that would replace
     /// the drive task's waker.
     blocked: bool,
@@ -72,7 +74,13 @@ impl Outbox {
     /// At most `bytes_max` bytes wait; a drained buffer keeps `keep_bytes` of capacity.
     pub fn new(io: impl AsyncWrite + Send + Unpin + 'static, bytes_max: usize, keep_bytes: usize) -> Self {
         let pending = Pending { buf: BytesMut::new(), in_flight: 0, closing: false };
-        let writer = Writer { io: Some(Box::new(io)), buf: BytesMut::new(), written: 0, blocked: false };
+        let writer = Writer {
+            io: Some(Box::new(io)),
+            buf: BytesMut::new(),
+            written: 0,
+            unflushed: false,
+            blocked: false,
+        };
         let (pending, writer) = (Mutex::new(pending), Mutex::new(writer));
         Self(Arc::new(Shared {
             pending,
@@ -177,16 +185,26 @@ impl Outbox {
         writer.blocked = false;
         loop {
             if writer.left() == 0 && !self.take_pending(writer) {
+                if std::mem::take(&mut writer.unflushed)
+                    && let Some(io) = &mut writer.io
+                    && let flushed = Pin::new(io).poll_flush(cx)
+                    && !matches!(flushed, Poll::Ready(Ok(())))
+                {
+                    writer.unflushed = true;
+                    writer.blocked = flushed.is_pending();
+                    return flushed;
+                }
                 self.0.drained.notify_waiters();
                 return Poll::Ready(Ok(()));
             }
-            let Writer { io: Some(io), buf, written, blocked } = writer else {
+            let Writer { io: Some(io), buf, written, unflushed, blocked } = writer else {
                 return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
             };
             match Pin::new(io).poll_write(cx, &buf[*written..]) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(n)) => {
                     *written += n;
+                    *unflushed = true;
                     self.0.pending.lock().in_flight = writer.left();
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

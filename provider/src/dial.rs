@@ -64,7 +64,13 @@ async fn connection<N: NetIo>(
     mut scratch: SharedScratch,
 ) {
     let Key { node, epoch, worker } = &target.key;
-    let offered = hello::offer(&mut stream, &hub.ours(*worker), &[hello::Role::Linkd]).await;
+    let offered = hello::offer(
+        &mut stream,
+        &net::hello::Proof::Loopback(([127, 0, 0, 1], 0).into()),
+        &hub.ours(*worker),
+        &[hello::Role::Linkd],
+    )
+    .await;
     let peer = match offered {
         Ok(peer) if peer.node == *node && peer.epoch == *epoch => peer,
         Ok(peer) => {
