@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Epoch, NodeId};
+use net::Security;
 use net::dial::Backoff;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -48,6 +49,8 @@ pub struct Join {
     pub ops_address: String,
     /// The waits between sessions.
     pub reconnect: Backoff,
+    /// How this node proves itself to the directory, and asks the directory to.
+    pub security: Security,
 }
 
 /// A handle on this node's membership. Clones share one session.
