@@ -6,7 +6,8 @@ use anyhow::Context;
 use base::NodeId;
 use clap::Subcommand;
 use linkstead::{Cx, Env, Linkds, module};
-use net::Tcp;
+use net::hello::Role;
+use net::{Security, Tcp};
 use node::config::NodeConfig;
 use tokio_util::sync::CancellationToken;
 
@@ -64,15 +65,16 @@ async fn directory() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn join(directory: &str, name: &str, role: &str) -> anyhow::Result<(NodeId, node::Directory)> {
+fn join(directory: &str, name: &str, role: Role) -> anyhow::Result<(NodeId, node::Directory)> {
     let node = NodeId::new(name)?;
     let config = NodeConfig { directory: vec![directory.to_string()], ..NodeConfig::default() };
-    let joined = crate::role::join(&config, &node, role, String::new(), CancellationToken::new());
+    let cancel = CancellationToken::new();
+    let joined = crate::role::join(&config, &node, role, String::new(), Security::Insecure, cancel);
     Ok((node, joined))
 }
 
 async fn linkd(directory: &str) -> anyhow::Result<()> {
-    let (node, directory) = join(directory, "linkd-1", "linkd")?;
+    let (node, directory) = join(directory, "linkd-1", Role::Linkd)?;
     let caps = 100_000;
     let config = linkd::Config {
         listen: ANY,
@@ -83,14 +85,14 @@ async fn linkd(directory: &str) -> anyhow::Result<()> {
         unauthed_max: caps,
         ..linkd::Config::default()
     };
-    let env = linkd::Env { cluster: NodeConfig::default().cluster, node, directory };
+    let env = linkd::Env::insecure(&NodeConfig::default().cluster, node, directory);
     let linkd = linkd::start(&config, env).await?;
     process::say_ready(&linkd.client_addr.to_string());
     std::future::pending().await
 }
 
 async fn provider(directory: &str) -> anyhow::Result<()> {
-    let (node, directory) = join(directory, "game-1", "provider")?;
+    let (node, directory) = join(directory, "game-1", Role::Provider)?;
     let env = Env::new(&NodeConfig::default().cluster, node, Linkds::Directory(directory));
     // A bench logs everybody in at once.
     let config = linkstead::Config { max_online_new: u32::MAX, ..linkstead::Config::default() };

@@ -14,7 +14,9 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{Generation, ModuleId};
-use net::{NetIo, Peer};
+use net::hello::Ours;
+use net::strangers::Place;
+use net::{NetIo, Security, ServerTls};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::MissedTickBehavior;
@@ -39,8 +41,7 @@ pub enum Letter<N: NetIo> {
     },
     Provider {
         stream: N::Detached,
-        peer: Peer,
-        conn: Generation,
+        guest: Guest,
     },
     Kick {
         who: Who,
@@ -52,6 +53,21 @@ pub enum Letter<N: NetIo> {
     Stop(oneshot::Sender<()>),
 }
 
+/// A connection to the provider port that has named a worker and not yet said who it is.
+#[derive(Debug)]
+pub struct Guest {
+    pub addr: SocketAddr,
+    /// The worker that its preface names.
+    pub wanted: u32,
+    /// How many workers there are.
+    pub workers: usize,
+    pub conn: Generation,
+    pub ours: Ours,
+    pub security: Security,
+    /// Its place among those who have not said who they are.
+    pub place: Place,
+}
+
 /// What a worker needs to know.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -61,6 +77,8 @@ pub struct Settings {
     pub frame_timeout: Duration,
     /// Whether linkd speaks first.
     pub greet: bool,
+    /// What players see; `None` is a port in clear.
+    pub tls: Option<ServerTls>,
 }
 
 /// What all workers of a linkd share.
@@ -105,9 +123,9 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                     Ok(stream) => client::open(&worker, stream, addr, admission),
                     Err(error) => tracing::warn!(%addr, %error, "a client connection could not be taken over"),
                 },
-                Letter::Provider { stream, peer, conn } => match io.attach(stream) {
-                    Ok(stream) => provider::open(&worker, stream, peer, conn),
-                    Err(error) => tracing::warn!(node = %peer.node, %error, "a connection could not be taken over"),
+                Letter::Provider { stream, guest } => match io.attach(stream) {
+                    Ok(stream) => provider::open(&worker, stream, guest),
+                    Err(error) => tracing::warn!(addr = %guest.addr, %error, "a connection could not be taken over"),
                 },
                 Letter::Kick { who, code, text, kicked } => {
                     let before = worker.sessions();

@@ -9,9 +9,11 @@ use linkd::admission::{Caps, Door};
 use linkd::counters::{Counters, Totals};
 use linkd::mailbox::Mailbox;
 use linkd::router::Rules;
-use linkd::worker::{self, Letter, Settings, Shared};
+use linkd::worker::{self, Guest, Letter, Settings, Shared};
+use net::hello::{self, Ours, Proof, Role};
 use net::link::{Closed, Handler, Link};
-use net::{NetIo, Peer, Tcp, outbox};
+use net::strangers::Strangers;
+use net::{NetIo, Peer, Security, Tcp, outbox};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -44,7 +46,8 @@ pub fn settings() -> Settings {
         seed: 1,
     };
     let (frame_bytes_max, out_bytes_max) = (64 * 1024, 256 * 1024);
-    Settings { rules, frame_bytes_max, out_bytes_max, frame_timeout: Duration::from_secs(10), greet: true }
+    let frame_timeout = Duration::from_secs(10);
+    Settings { rules, frame_bytes_max, out_bytes_max, frame_timeout, greet: true, tls: None }
 }
 
 impl World {
@@ -85,20 +88,10 @@ impl World {
 
     /// A provider of static module 7 that answers every request with its own body, as Send.
     pub async fn provider(&self, node: &str, echo: bool) -> Provider {
-        let (ours, theirs) = Self::pair().await;
-        let peer = |node: &str, role| Peer {
-            node: NodeId::new(node).unwrap(),
-            role,
-            epoch: Epoch(1),
-            features: 0,
-            worker: 0,
-        };
-        let stream = Tcp.detach(theirs).unwrap();
         let conn = Generation(base::hash::bytes(node.as_bytes()));
-        let letter = Letter::Provider { stream, peer: peer(node, net::hello::Role::Provider), conn };
-        assert!(self.mailbox.post(letter).is_ok());
+        let (ours, peer) = self.greeted(node, conn).await;
         let (mut read, write) = tokio::io::split(ours);
-        let link = Link::new(peer("linkd-1", net::hello::Role::Linkd), Generation(1), write);
+        let link = Link::new(peer, Generation(1), write);
         tokio::spawn(outbox::drive(link.outbox.clone()));
         let (frames, seen) = mpsc::channel(100_000);
         let mut inbound = Inbound { link: link.clone(), frames, echo };
@@ -119,14 +112,30 @@ impl World {
         Provider { link, seen }
     }
 
+    /// A provider's connection after its hello.
+    async fn greeted(&self, node: &str, conn: Generation) -> (TcpStream, Peer) {
+        let (mut stream, theirs) = Self::pair().await;
+        let addr = stream.local_addr().unwrap();
+        let ours = |node: &str, role| Ours {
+            cluster: "dev".into(),
+            node: NodeId::new(node).unwrap(),
+            role,
+            epoch: Epoch(1),
+            worker: 0,
+        };
+        let place = Strangers::new(1, 1).enter(addr.ip()).unwrap();
+        let (security, linkd) = (Security::Insecure, ours("linkd-1", Role::Linkd));
+        let guest = Guest { addr, wanted: 0, workers: 1, conn, ours: linkd, security, place };
+        let letter = Letter::Provider { stream: Tcp.detach(theirs).unwrap(), guest };
+        assert!(self.mailbox.post(letter).is_ok());
+        let (proof, provider) = (Proof::Loopback(addr), ours(node, Role::Provider));
+        let peer = within(hello::offer(&mut stream, &proof, &provider, &[Role::Linkd])).await.unwrap();
+        (stream, peer)
+    }
+
     /// A provider of static module 9 that says who it is and then never reads again.
     pub async fn mute_provider(&self, node: &str) -> TcpStream {
-        let (mut ours, theirs) = Self::pair().await;
-        let role = net::hello::Role::Provider;
-        let node = NodeId::new(node).unwrap();
-        let peer = Peer { node, role, epoch: Epoch(1), features: 0, worker: 0 };
-        let letter = Letter::Provider { stream: Tcp.detach(theirs).unwrap(), peer, conn: Generation(999) };
-        assert!(self.mailbox.post(letter).is_ok());
+        let (mut ours, _) = self.greeted(node, Generation(999)).await;
         let mut out = BytesMut::new();
         let announce = message::Announce { server_id: 999, ..Default::default() };
         wire::node::encode_message(&mut out, &wire::node::Meta::call(link::ANNOUNCE, 1, 0), &announce);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base::NodeId;
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -13,6 +14,8 @@ use crate::hello::Role;
 pub const SCHEME: &str = "linkstead://";
 /// The DNS name that every node's certificate carries too, so that the usual checks of a server's name hold.
 pub const NODE_NAME: &str = "node.linkstead";
+/// What follows the cluster's name in an authority's URI: no node has such a role.
+pub const AUTHORITY: &str = "/authority";
 
 /// One node of one cluster in one role.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,20 +49,33 @@ impl Identity {
 
     /// The one identity in a certificate; none or several are refused.
     pub fn of_certificate(certificate: &CertificateDer<'_>) -> Result<Self, String> {
-        let parsed = X509Certificate::from_der(certificate);
-        let (_, parsed) = parsed.map_err(|_| "the certificate can't be read".to_owned())?;
-        let names = parsed.subject_alternative_name();
-        let names = names.map_err(|_| "the certificate's names can't be read".to_owned())?;
-        let names = names.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
-        let mut uris = names.iter().filter_map(|name| match name {
-            GeneralName::URI(uri) if uri.starts_with(SCHEME) => Some(*uri),
-            _ => None,
-        });
-        match (uris.next(), uris.next()) {
-            (Some(uri), None) => Self::parse(uri),
-            (None, _) => Err(format!("the certificate carries no {SCHEME}CLUSTER/ROLE/NODE")),
-            (Some(one), Some(other)) => Err(format!("the certificate says both {one:?} and {other:?}")),
-        }
+        Self::parse(&uri(certificate)?)
+    }
+
+    /// The cluster that an authority made by `linkstead cert init` is of.
+    pub fn cluster_of_authority(pem: &[u8]) -> Result<String, String> {
+        let unread = |_| "there is no certificate in it".to_owned();
+        let uri = uri(&CertificateDer::from_pem_slice(pem).map_err(unread)?)?;
+        let cluster = uri.strip_prefix(SCHEME).and_then(|rest| rest.strip_suffix(AUTHORITY));
+        cluster.map(str::to_owned).ok_or_else(|| format!("{uri:?} is not {SCHEME}CLUSTER{AUTHORITY}"))
+    }
+}
+
+/// The one URI of ours among a certificate's names.
+fn uri(certificate: &CertificateDer<'_>) -> Result<String, String> {
+    let parsed = X509Certificate::from_der(certificate);
+    let (_, parsed) = parsed.map_err(|_| "the certificate can't be read".to_owned())?;
+    let names = parsed.subject_alternative_name();
+    let names = names.map_err(|_| "the certificate's names can't be read".to_owned())?;
+    let names = names.map(|names| names.value.general_names.as_slice()).unwrap_or_default();
+    let mut uris = names.iter().filter_map(|name| match name {
+        GeneralName::URI(uri) if uri.starts_with(SCHEME) => Some(*uri),
+        _ => None,
+    });
+    match (uris.next(), uris.next()) {
+        (Some(uri), None) => Ok(uri.to_owned()),
+        (None, _) => Err(format!("the certificate carries no {SCHEME}CLUSTER/ROLE/NODE")),
+        (Some(one), Some(other)) => Err(format!("the certificate says both {one:?} and {other:?}")),
     }
 }
 

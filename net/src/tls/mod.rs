@@ -30,7 +30,7 @@ use tokio_rustls::TlsStream;
 
 pub use ends::{ClientTls, ServerTls};
 pub use failure::{Cause, TlsError};
-pub use identity::{Identity, NODE_NAME, SCHEME};
+pub use identity::{AUTHORITY, Identity, NODE_NAME, SCHEME};
 pub use material::{Material, MaterialError};
 pub use security::{HANDSHAKE_TIMEOUT, NodeTls, Security, is_loopback};
 

@@ -19,6 +19,9 @@ pub enum Security {
     /// In clear; whoever calls is believed, so both ends are on loopback.
     Insecure,
     Tls(NodeTls),
+    /// In clear, and whoever calls is believed wherever it is: for simulated networks, whose addresses are no loopback.
+    /// No configuration leads here.
+    Simulated,
 }
 
 /// A node's certificates, at both ends. A clone is the same: replaced ones hold for the next handshake of all.
@@ -73,7 +76,11 @@ impl Security {
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        let Security::Tls(tls) = self else { return Ok((Secured::Plain(stream), Proof::Loopback(from))) };
+        let tls = match self {
+            Security::Insecure => return Ok((Secured::Plain(stream), Proof::Loopback(from))),
+            Security::Simulated => return Ok((Secured::Plain(stream), Proof::Simulated)),
+            Security::Tls(tls) => tls,
+        };
         let server = tls.0.load().server.clone();
         let secured = server.accept(stream, deadline).await?;
         match secured.identity() {
@@ -97,8 +104,13 @@ impl Security {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         self.may_dial(addr)?;
-        let Security::Tls(tls) = self else {
-            return Ok((Secured::Plain(stream), Proof::Loopback(SocketAddr::from(([127, 0, 0, 1], 0)))));
+        let tls = match self {
+            Security::Insecure => {
+                let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+                return Ok((Secured::Plain(stream), Proof::Loopback(loopback)));
+            }
+            Security::Simulated => return Ok((Secured::Plain(stream), Proof::Simulated)),
+            Security::Tls(tls) => tls,
         };
         let client = tls.0.load().client.clone();
         let secured = client.connect(stream, deadline).await?;

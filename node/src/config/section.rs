@@ -146,7 +146,11 @@ impl NodeTls {
         let file = |key, own: &Path, name: String| match (own.as_os_str(), self.dir.as_os_str()) {
             (own, _) if !own.is_empty() => Ok(PathBuf::from(own)),
             (_, dir) if !dir.is_empty() => Ok(self.dir.join(name)),
-            _ => Err(BadSetting::new("node.tls", key, "no file is named; name it here, or a folder in node.tls.dir")),
+            _ => Err(BadSetting::new(
+                "node.tls",
+                key,
+                "no file is named; name it here, or a folder in node.tls.dir",
+            )),
         };
         Ok([
             file("ca", &self.ca, "ca.pem".to_owned())?,

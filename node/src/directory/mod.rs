@@ -11,6 +11,7 @@ mod session;
 pub mod view;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,6 +145,14 @@ impl Directory {
                     return Err(state.borrow().refused.clone().unwrap_or(JoinError::Ended));
                 }
             }
+        }
+    }
+
+    /// How others dial a port of this node: `addr`, or this node's host where `addr` is every address of the machine.
+    pub fn reachable(&self, addr: SocketAddr) -> String {
+        match addr.ip().is_unspecified() {
+            true => format!("{}:{}", self.shared.join.host, addr.port()),
+            false => addr.to_string(),
         }
     }
 

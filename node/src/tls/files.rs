@@ -73,7 +73,10 @@ impl Files {
             return bad(format!("{file} has expired on {}; issue a new one", date(until)));
         }
         if now < from {
-            return bad(format!("{file} does not hold before {}; is this machine's clock right?", date(from)));
+            return bad(format!(
+                "{file} does not hold before {}; is this machine's clock right?",
+                date(from)
+            ));
         }
         Ok(())
     }
@@ -91,7 +94,8 @@ impl Files {
         if let Some(max) = mode_max
             && mode & !max != 0
         {
-            let why = format!("has mode {mode:04o}, so others can read the key; run: chmod 600 {}", path.display());
+            let why =
+                format!("has mode {mode:04o}, so others can read the key; run: chmod 600 {}", path.display());
             return Err(bad(why));
         }
         let mut bytes = Vec::new();

@@ -122,9 +122,16 @@ impl Keeper {
             self.warned_days = days;
             let certificates = self.kept.name;
             if days == 0 {
-                tracing::error!(certificates, "the certificate has expired: connections live on, new ones are refused");
+                tracing::error!(
+                    certificates,
+                    "the certificate has expired: connections live on, new ones are refused"
+                );
             } else {
-                tracing::warn!(certificates, seconds_left = left, "the certificate expires soon; issue a new one");
+                tracing::warn!(
+                    certificates,
+                    seconds_left = left,
+                    "the certificate expires soon; issue a new one"
+                );
             }
         }
     }

@@ -71,7 +71,8 @@ fn insecure(config: &NodeConfig, role: Role, node: &NodeId) -> Result<Proven, Ba
     }
     match config.directory.iter().find(|addr| !net::tls::is_loopback(addr)) {
         Some(addr) => {
-            let why = format!("{addr} is beyond loopback, and node.insecure is true; set node.tls.dir instead");
+            let why =
+                format!("{addr} is beyond loopback, and node.insecure is true; set node.tls.dir instead");
             Err(BadSetting::new("node", "directory", why))
         }
         None => Ok(Proven { security: Security::Insecure, files: None }),

@@ -50,7 +50,10 @@ const LINKD: &str = "linkstead://dev/linkd/linkd-1";
 fn a_node_without_certificates_says_both_ways_out() {
     let refused = |config: &NodeConfig| secure(config, Role::Linkd, &node()).unwrap_err().to_string();
     let why = refused(&NodeConfig::default());
-    assert!(why.contains("node.tls.dir") && why.contains("cert issue --dir certs --role linkd --node linkd-1"), "{why}");
+    assert!(
+        why.contains("node.tls.dir") && why.contains("cert issue --dir certs --role linkd --node linkd-1"),
+        "{why}"
+    );
     assert!(why.contains("node.insecure = true"), "{why}");
     let insecure = NodeConfig { insecure: true, ..NodeConfig::default() };
     assert!(!secure(&insecure, Role::Linkd, &node()).unwrap().security.is_tls());
@@ -142,10 +145,7 @@ fn changed_files_are_used_and_bad_ones_raise_an_alarm() {
     // Somebody else's certificate, and garbage.
     issue(&authority, dir.path(), "linkstead://dev/linkd/linkd-2", |_| {});
     fs::copy(dir.path().join("linkd-2.pem"), dir.path().join("linkd-1.pem")).unwrap();
-    write_key(
-        &dir.path().join("linkd-1.key"),
-        &fs::read_to_string(dir.path().join("linkd-2.key")).unwrap(),
-    );
+    write_key(&dir.path().join("linkd-1.key"), &fs::read_to_string(dir.path().join("linkd-2.key")).unwrap());
     assert!(look(1).unwrap().contains("linkd-2"));
     fs::write(dir.path().join("linkd-1.pem"), "nothing").unwrap();
     let alarm = look(1).unwrap();

@@ -207,6 +207,7 @@ impl Gateway {
 
     async fn take(&self) -> Provider {
         let (mut stream, from) = self.listener.accept().await.expect("a connection");
+        net::preface::read(&mut stream).await.expect("a preface");
         let peer =
             hello::accept(&mut stream, &hello::Proof::Loopback(from), &self.ours, &[hello::Role::Provider])
                 .await;
