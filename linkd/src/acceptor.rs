@@ -111,7 +111,7 @@ async fn hand_over<N: NetIo>(
         worker: at as u32,
     };
     let (conn, workers) = (crew.generation(), crew.workers.len());
-    let guest = Guest { addr, wanted, workers, conn, ours, security: greeting.security, place };
+    let guest = Box::new(Guest { addr, wanted, workers, conn, ours, security: greeting.security, place });
     let posted = io.detach(stream).map(|stream| worker.mailbox.post(Letter::Provider { stream, guest }));
     if !matches!(posted, Ok(Ok(()))) {
         metrics::counter!("linkstead_linkd_handover_refused_total").increment(1);

@@ -115,7 +115,7 @@ pub struct Linkd {
 /// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
 pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     config.check()?;
-    if !env.security.is_tls() && !config.provider_listen.ip().to_canonical().is_loopback() {
+    if !env.security.may_listen(config.provider_listen) {
         let why = "beyond loopback providers must prove who they are; give this node certificates";
         return Err(BadSetting::new("linkd", "provider_listen", why).into());
     }

@@ -63,15 +63,25 @@ impl Authority {
     /// A certificate for one node, with further DNS names or addresses for players to check.
     pub fn issue(&self, role: Role, node: &NodeId, names: &[String], days: u32) -> Result<Issued> {
         let identity = Identity::new(&self.cluster, role, node.clone()).map_err(anyhow::Error::msg)?;
+        self.sign(&identity, names, |params| lasts(params, days))
+    }
+
+    /// A certificate that says `identity`, changed as the caller likes.
+    pub fn sign(
+        &self,
+        identity: &Identity,
+        names: &[String],
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Result<Issued> {
         let mut params = CertificateParams::new([&[NODE_NAME.to_owned()], names].concat())?;
         params.subject_alt_names.push(SanType::URI(identity.to_string().as_str().try_into()?));
-        params.distinguished_name.push(DnType::CommonName, node.as_str());
+        params.distinguished_name.push(DnType::CommonName, identity.node.as_str());
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         // Each node dials and is dialled.
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         params.use_authority_key_identifier_extension = true;
-        lasts(&mut params, days);
+        change(&mut params);
         let key = KeyPair::generate()?;
         let cert = params.signed_by(&key, &self.issuer)?;
         Ok(Issued { cert: cert.pem(), key: key.serialize_pem() })

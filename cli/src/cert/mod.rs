@@ -10,7 +10,7 @@ use net::hello::Role;
 use serde_json::json;
 
 use crate::Failed;
-pub use authority::Authority;
+pub use authority::{Authority, Issued};
 
 /// What to make.
 #[derive(Debug, clap::Subcommand)]

@@ -12,6 +12,8 @@ fn directory(port: &str) -> Process {
         &set,
         "--set",
         "node.ops=127.0.0.1:0",
+        "--set",
+        "node.insecure=true",
     ]);
     process.wait_for("service-manager ready");
     process
@@ -19,7 +21,12 @@ fn directory(port: &str) -> Process {
 
 fn linkd_args(directory: &str) -> Vec<String> {
     let mut args = vec!["linkd".into(), "--profile".into(), "dev".into()];
-    for set in ["linkd.listen=127.0.0.1:0", "linkd.provider_listen=127.0.0.1:0", "node.ops=127.0.0.1:0"] {
+    for set in [
+        "linkd.listen=127.0.0.1:0",
+        "linkd.provider_listen=127.0.0.1:0",
+        "node.ops=127.0.0.1:0",
+        "node.insecure=true",
+    ] {
         args.extend(["--set".into(), set.to_string()]);
     }
     args.extend(["--set".into(), format!("node.directory=[\"{directory}\"]")]);

@@ -8,6 +8,7 @@ use base::LinkSid;
 use net::Outbox;
 use net::inbox::{Inbox, SharedScratch};
 use net::outbox;
+use net::tls::HANDSHAKE_TIMEOUT;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -28,6 +29,25 @@ const KEEP_BYTES: usize = 2 * 1024;
 const LINGER: Duration = Duration::from_secs(2);
 /// How long a client that floods a full provider is held back at a time; then its next frames are judged again.
 const HOLD: Duration = Duration::from_millis(500);
+
+/// Shakes TLS first where players see a certificate. The admission counts a client that is slow at it as a stranger.
+pub fn arrive<S>(worker: &Rc<Worker>, stream: S, addr: SocketAddr, admission: Admission)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let Some(tls) = worker.settings.tls.clone() else { return open(worker, stream, addr, admission) };
+    let worker = worker.clone();
+    tokio::task::spawn_local(async move {
+        match tls.accept(stream, HANDSHAKE_TIMEOUT).await {
+            Ok(stream) => open(&worker, stream, addr, admission),
+            Err(error) => {
+                let cause = error.cause.label();
+                metrics::counter!("linkstead_linkd_tls_refused_total", "cause" => cause).increment(1);
+                tracing::debug!(%addr, %error, "a client was not let in");
+            }
+        }
+    });
+}
 
 /// Takes a client in: gives it a sid, greets it and starts its task.
 pub fn open<S>(worker: &Rc<Worker>, stream: S, addr: SocketAddr, admission: Admission)

@@ -41,7 +41,7 @@ pub enum Letter<N: NetIo> {
     },
     Provider {
         stream: N::Detached,
-        guest: Guest,
+        guest: Box<Guest>,
     },
     Kick {
         who: Who,
@@ -120,11 +120,11 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
             biased;
             letter = mailbox.next() => match letter {
                 Letter::Client { stream, addr, admission } => match io.attach(stream) {
-                    Ok(stream) => client::open(&worker, stream, addr, admission),
+                    Ok(stream) => client::arrive(&worker, stream, addr, admission),
                     Err(error) => tracing::warn!(%addr, %error, "a client connection could not be taken over"),
                 },
                 Letter::Provider { stream, guest } => match io.attach(stream) {
-                    Ok(stream) => provider::open(&worker, stream, guest),
+                    Ok(stream) => provider::open(&worker, stream, *guest),
                     Err(error) => tracing::warn!(addr = %guest.addr, %error, "a connection could not be taken over"),
                 },
                 Letter::Kick { who, code, text, kicked } => {

@@ -125,7 +125,7 @@ impl World {
         };
         let place = Strangers::new(1, 1).enter(addr.ip()).unwrap();
         let (security, linkd) = (Security::Insecure, ours("linkd-1", Role::Linkd));
-        let guest = Guest { addr, wanted: 0, workers: 1, conn, ours: linkd, security, place };
+        let guest = Box::new(Guest { addr, wanted: 0, workers: 1, conn, ours: linkd, security, place });
         let letter = Letter::Provider { stream: Tcp.detach(theirs).unwrap(), guest };
         assert!(self.mailbox.post(letter).is_ok());
         let (proof, provider) = (Proof::Loopback(addr), ours(node, Role::Provider));

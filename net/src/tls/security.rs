@@ -130,6 +130,11 @@ impl Security {
         }
     }
 
+    /// Whether a node may take others on `addr`.
+    pub fn may_listen(&self, addr: SocketAddr) -> bool {
+        !matches!(self, Security::Insecure) || addr.ip().to_canonical().is_loopback()
+    }
+
     pub fn is_tls(&self) -> bool {
         matches!(self, Security::Tls(_))
     }
