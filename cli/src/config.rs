@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
+use base::NodeId;
 use clap::Args;
+use net::hello::Role;
 use node::config::{self, Loaded, NodeConfig, Problem, Sources};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -66,8 +68,10 @@ impl Given {
         let listens = [
             ("service_manager.listen", Some(all.service_manager.listen)),
             ("linkd.provider_listen", Some(all.linkd.provider_listen)),
-            ("node.ops", all.node.ops),
         ];
+        if let Some(why) = all.node.ops.and_then(|addr| all.node.refuse_ops(addr)) {
+            problems.push(loaded.problem("node.ops", why));
+        }
         for (key, addr) in listens {
             if let Some(why) = addr.and_then(|addr| all.node.refuse_beyond_loopback(addr)) {
                 problems.push(loaded.problem(key, why));
@@ -76,10 +80,39 @@ impl Given {
         if problems.is_empty() { Ok(loaded) } else { Err(lines(problems)) }
     }
 
+    /// As [`load`](Self::load), and judges the certificates that it names. With `role`, as that role's start does.
+    pub fn check(&self, role: Option<Role>) -> Result<(), Failed> {
+        let loaded = self.load()?;
+        let (node, linkd) = (&loaded.config.node, &loaded.config.linkd);
+        let certificates = match role {
+            Some(role) => {
+                let id = if node.id.is_empty() { default_id(role) } else { &node.id };
+                let id = NodeId::new(id).map_err(|error| Failed::Usage(format!("node.id: {error}")))?;
+                node::tls::secure(node, role, &id).map(|_| ())
+            }
+            None => node::tls::check(node),
+        };
+        let players = linkd.tls.load().map(|_| ());
+        let bad: Vec<_> = [certificates.err(), players.err()].into_iter().flatten().collect();
+        let lines: Vec<_> = bad.iter().map(|bad| loaded.problem(&bad.key, &bad.why).to_string()).collect();
+        if lines.is_empty() { Ok(()) } else { Err(Failed::Usage(lines.join("\n"))) }
+    }
+
     pub fn print(&self) -> Result<(), Failed> {
         let loaded = self.load()?;
         let text = config::print_config(&loaded.config).map_err(|error| Failed::Running(error.into()))?;
         print!("{text}");
         Ok(())
+    }
+}
+
+/// The id of a node that is given none.
+pub fn default_id(role: Role) -> &'static str {
+    match role {
+        Role::Directory => "service-manager-1",
+        Role::Linkd => "linkd-1",
+        Role::Provider => "provider-1",
+        Role::Arbiter => "global-cache-1",
+        Role::Control => "control-1",
     }
 }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod bot;
+pub mod cert;
 pub mod config;
 mod operate;
 mod role;
@@ -38,9 +39,12 @@ enum Command {
     /// Run a gateway.
     Linkd(Given),
     /// Read the configuration and say what is wrong with it.
-    CheckConfig(Given),
+    CheckConfig(Check),
     /// Print the configuration in effect, secrets masked.
     PrintConfig(Given),
+    /// Make the certificates with which nodes prove who they are.
+    #[command(subcommand)]
+    Cert(cert::Command),
     /// Ask every node of the cluster how it is.
     Status(operate::Ask),
     /// Show which nodes there are and what they offer.
@@ -61,6 +65,16 @@ enum Command {
     /// One process of a bench.
     #[command(subcommand, hide = true)]
     BenchPart(Part),
+}
+
+/// What `check-config` reads.
+#[derive(Debug, clap::Args)]
+struct Check {
+    #[command(flatten)]
+    given: Given,
+    /// Judge the certificates as this role's start does: directory, linkd, provider.
+    #[arg(long, value_parser = cert::role)]
+    role: Option<net::hello::Role>,
 }
 
 /// Why a command failed, as far as the exit code tells.
@@ -108,7 +122,10 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<(), Failed> {
     match command {
-        Command::CheckConfig(given) => given.load().map(|_| println!("the configuration is good")),
+        Command::CheckConfig(Check { given, role }) => {
+            given.check(role).map(|()| println!("the configuration is good"))
+        }
+        Command::Cert(command) => cert::run(command),
         Command::PrintConfig(given) => given.print(),
         Command::Version { json } => {
             version(json);
@@ -131,6 +148,7 @@ async fn run_async(command: Command) -> Result<(), Failed> {
         Command::Bot(command) => bot::run(command).await,
         Command::CheckConfig(_)
         | Command::PrintConfig(_)
+        | Command::Cert(_)
         | Command::Version { .. }
         | Command::BenchPart(_) => Ok(()),
     }

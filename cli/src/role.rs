@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use base::NodeId;
-use net::Tcp;
+use net::hello::Role;
+use net::{Security, Tcp};
 use node::config::NodeConfig;
 use node::ops::{self, Ops, Readiness};
+use node::tls::Proven;
 use node::{Clock, Directory, Join, Shutdown, signal, telemetry};
 use tokio_util::sync::CancellationToken;
 
@@ -20,12 +22,16 @@ const LINKD_OPS_PORT: u16 = 7702;
 pub async fn service_manager(given: &Given) -> Result<(), Failed> {
     let config = given.load()?.config;
     begin(&config.node)?;
+    let node = node_id(&config.node, "service-manager-1")?;
+    let proven = secure(&config.node, Role::Directory, &node)?;
     let listen = |addr| Tcp::listen(addr).map_err(|error| Failed::Usage(error.to_string()));
     let listener = listen(config.service_manager.listen)?;
     let ops = listen(config.node.ops_or(service_manager::config::OPS_PORT))?;
     let metrics = telemetry::metrics().context("metrics")?;
-    let parts =
+    let mut parts =
         service_manager::server::Parts::new(&config.node, Some(ops), Some(metrics)).context("starting")?;
+    parts.security = proven.security.clone();
+    let _keeping = proven.keep(parts.readiness.clone());
     signal::take_over(parts.shutdown.clone()).context("signals")?;
     println!("service-manager ready on {}", config.service_manager.listen);
     let cancel = CancellationToken::new();
@@ -40,6 +46,8 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     let config = given.load()?.config;
     begin(&config.node)?;
     let node = node_id(&config.node, "linkd-1")?;
+    let proven = secure(&config.node, Role::Linkd, &node)?;
+    let players = config.linkd.tls.load().map_err(|bad| Failed::Usage(bad.to_string()))?;
     let (clock, readiness) = (Clock::start(), Readiness::new(&["epoch"]));
     let shutdown = Shutdown::new(config.node.budgets(), clock).context("node.grace")?;
     signal::take_over(shutdown.clone()).context("signals")?;
@@ -47,9 +55,15 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
         Tcp::listen(config.node.ops_or(LINKD_OPS_PORT)).map_err(|e| Failed::Usage(e.to_string()))?;
     let ops_address = ops_listener.local_addr().context("the ops port")?.to_string();
     let cancel = CancellationToken::new();
-    let directory = join(&config.node, &node, "linkd", ops_address, cancel.clone());
+    let security = proven.security.clone();
+    let directory = join(&config.node, &node, Role::Linkd, ops_address, security.clone(), cancel.clone());
 
-    let env = linkd::Env { cluster: config.node.cluster.clone(), node, directory: directory.clone() };
+    let env = linkd::Env {
+        security,
+        tls: players.as_ref().map(|players| players.tls.clone()),
+        ..linkd::Env::insecure(&config.node.cluster, node, directory.clone())
+    };
+    let _keeping = (proven.keep(readiness.clone()), players.map(|players| players.keep(readiness.clone())));
     let started = tokio::select! {
         started = linkd::start(&config.linkd, env) => started,
         () = shutdown.stopping().cancelled_owned() => return Ok(()),
@@ -105,22 +119,29 @@ fn node_id(node: &NodeConfig, default: &str) -> Result<NodeId, Failed> {
     NodeId::new(id).map_err(|error| Failed::Usage(format!("node.id: {error}")))
 }
 
+/// How the node proves who it is, as configured.
+fn secure(config: &NodeConfig, role: Role, node: &NodeId) -> Result<Proven, Failed> {
+    node::tls::secure(config, role, node).map_err(|bad| Failed::Usage(bad.to_string()))
+}
+
 /// Joins the directory as configured.
 pub fn join(
     config: &NodeConfig,
     node: &NodeId,
-    role: &str,
+    role: Role,
     ops: String,
+    security: Security,
     cancel: CancellationToken,
 ) -> Directory {
     let join = Join {
         cluster: config.cluster.clone(),
         node: node.clone(),
-        role: role.into(),
+        role: role.as_str().into(),
         host: config.host.clone(),
         directory: config.directory.clone(),
         ops_address: ops,
         reconnect: config.backoff(node),
+        security,
     };
     node::directory::join(join, cancel)
 }

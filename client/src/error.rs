@@ -28,6 +28,9 @@ pub enum Error {
     Unreachable { addr: String, reason: String },
     #[error("{addr} did not let us in within {within:?}; try again or another address")]
     ConnectTimeout { addr: String, within: Duration },
+    /// Nothing was sent. Somebody else may be listening there, or its certificate must be renewed.
+    #[error("{addr} can't prove that it is the server: {reason}")]
+    Unproven { addr: String, reason: String },
     #[error("{addr} does not speak this client's wire: {reason}")]
     NotLinkd { addr: String, reason: String },
     /// The cluster or the game answered no. [`Error::game_code`] tells a game's own codes.
@@ -91,7 +94,7 @@ impl Error {
             Error::BadOptions(_) | Error::TooLarge { .. } | Error::Busy { .. } => Blame::Client,
             Error::Refused { code, .. } => Code::of_result(*code).map_or(Blame::Client, |entry| entry.blame),
             Error::Closed(cause) | Error::Lost(cause) => cause.blame(),
-            Error::BadReply { .. } | Error::NotLinkd { .. } => Blame::Us,
+            Error::BadReply { .. } | Error::NotLinkd { .. } | Error::Unproven { .. } => Blame::Us,
             Error::Unreachable { .. }
             | Error::ConnectTimeout { .. }
             | Error::Reconnecting
@@ -102,9 +105,11 @@ impl Error {
     /// Whether asking again can help. `Unknown` means that it may have been executed.
     pub fn retry(&self) -> Retry {
         match self {
-            Error::BadOptions(_) | Error::NotLinkd { .. } | Error::TooLarge { .. } | Error::Closed(_) => {
-                Retry::Never
-            }
+            Error::BadOptions(_)
+            | Error::NotLinkd { .. }
+            | Error::Unproven { .. }
+            | Error::TooLarge { .. }
+            | Error::Closed(_) => Retry::Never,
             Error::Refused { code, .. } => Code::of_result(*code).map_or(Retry::Never, |entry| entry.retry),
             Error::Unreachable { .. } | Error::ConnectTimeout { .. } => Retry::After(Span::secs(1)),
             Error::Reconnecting | Error::Busy { .. } => SOON,

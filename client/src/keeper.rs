@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use base::{Retry, hash};
-use net::NetIo;
 use net::dial::Backoff;
+use net::{NetIo, Secured};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +31,7 @@ impl<N: NetIo> Keeper<N> {
 
     /// The first connection: each address once, in order. The last one's error is the answer, unless another says
     /// that trying elsewhere is no use.
-    pub async fn first(&mut self) -> Result<Connection<N::Stream>, Error> {
+    pub async fn first(&mut self) -> Result<Connection<Secured<N::Stream>>, Error> {
         let mut tries = self.shared.options.addrs.len();
         loop {
             tries -= 1;
@@ -47,7 +47,7 @@ impl<N: NetIo> Keeper<N> {
     }
 
     /// Serves `connection` and, if the options say so, its successors, until the client is closed or nothing helps.
-    pub async fn run(mut self, mut connection: Connection<N::Stream>) {
+    pub async fn run(mut self, mut connection: Connection<Secured<N::Stream>>) {
         let cause = loop {
             let cause = Box::pin(connection.run(&self.events, &self.cancel)).await;
             let reconnect = self.shared.options.reconnect.clone();
@@ -71,7 +71,11 @@ impl<N: NetIo> Keeper<N> {
         self.shared.ended.cancel();
     }
 
-    async fn again(&mut self, lost: Cause, reconnect: &Reconnect) -> Result<Connection<N::Stream>, Cause> {
+    async fn again(
+        &mut self,
+        lost: Cause,
+        reconnect: &Reconnect,
+    ) -> Result<Connection<Secured<N::Stream>>, Cause> {
         let cancel = self.cancel.clone();
         let redial = async {
             self.events.put(Event::Lost(lost.clone())).await;
@@ -84,7 +88,11 @@ impl<N: NetIo> Keeper<N> {
         }
     }
 
-    async fn redial(&mut self, lost: Cause, reconnect: &Reconnect) -> Result<Connection<N::Stream>, Cause> {
+    async fn redial(
+        &mut self,
+        lost: Cause,
+        reconnect: &Reconnect,
+    ) -> Result<Connection<Secured<N::Stream>>, Cause> {
         let seed = hash::bytes(self.shared.options.account.as_bytes());
         let mut backoff = Backoff::new(reconnect.first_wait, reconnect.wait_max, seed);
         let mut tries = 0u32;
@@ -117,7 +125,7 @@ impl<N: NetIo> Keeper<N> {
     }
 
     /// One dial with handshake and login, and the client's requests go there from then on.
-    async fn dial(&self) -> Result<Connection<N::Stream>, Error> {
+    async fn dial(&self) -> Result<Connection<Secured<N::Stream>>, Error> {
         let options = &self.shared.options;
         let addr = &options.addrs[self.addr];
         let give_up = Instant::now() + options.connect_timeout;
@@ -130,10 +138,28 @@ impl<N: NetIo> Keeper<N> {
                 return Err(Error::ConnectTimeout { addr: addr.clone(), within: options.connect_timeout });
             }
         };
+        let stream = self.secure(stream, addr, give_up).await?;
         let connection =
             Connection::open(stream, addr, options, self.shared.counters.clone(), give_up).await?;
         self.shared.set(State::Open(connection.link.clone(), addr.clone()));
         Ok(connection)
+    }
+
+    /// Inside TLS, if the options say so.
+    async fn secure(
+        &self,
+        stream: N::Stream,
+        addr: &str,
+        give_up: Instant,
+    ) -> Result<Secured<N::Stream>, Error> {
+        let Some(tls) = &self.shared.options.tls else { return Ok(Secured::Plain(stream)) };
+        let left = give_up.saturating_duration_since(Instant::now());
+        tls.connect(stream, left).await.map_err(|error| match error.cause {
+            net::tls::Cause::Deadline => {
+                Error::ConnectTimeout { addr: addr.to_owned(), within: self.shared.options.connect_timeout }
+            }
+            _ => Error::Unproven { addr: addr.to_owned(), reason: error.to_string() },
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base::hash;
+use net::tls::ClientTls;
 
 use crate::Error;
 
@@ -48,6 +49,8 @@ pub struct Options {
     pub handshake: bool,
     /// Dial again when the connection is lost; `None` ends the client instead.
     pub reconnect: Option<Reconnect>,
+    /// Inside TLS, as [`Options::tls`] sets it; `None` is in clear. With it nothing is ever sent in clear.
+    pub tls: Option<ClientTls>,
 }
 
 /// How a lost connection is taken up again: at once at the next address, then with waits that double and are drawn at
@@ -87,7 +90,16 @@ impl Options {
             outbox_bytes_max: 1024 * 1024,
             handshake: true,
             reconnect: None,
+            tls: None,
         }
+    }
+
+    /// Connects inside TLS 1.3. `roots`: PEM text with the authorities to believe; there are no others. `server_name`:
+    /// the DNS name or address that the gateway's certificate must carry. An error says what is wrong with either.
+    pub fn tls(mut self, roots: &str, server_name: &str) -> Result<Self, Error> {
+        let tls = ClientTls::player(roots.as_bytes(), server_name);
+        self.tls = Some(tls.map_err(|error| Error::BadOptions(error.to_string()))?);
+        Ok(self)
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {

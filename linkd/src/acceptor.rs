@@ -1,15 +1,17 @@
-//! The listeners: strangers are let in by the door, providers by their hello, and both are handed to a worker.
+//! The listeners: strangers are let in by the door, providers by their preface, and both are handed to a worker, where
+//! a provider proves who it is.
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Generation;
+use base::NodeId;
 use bytes::BytesMut;
-use net::NetIo;
-use net::hello::{self, Ours, Role};
+use net::hello::{Ours, Role};
 use net::io::is_transient;
+use net::strangers::{Place, Strangers};
+use net::{NetIo, Security, preface};
 use node::Directory;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::Semaphore;
@@ -19,15 +21,13 @@ use wire::report;
 use crate::admission::{Admission, Door, Turned};
 use crate::config;
 use crate::gateway::Crew;
-use crate::worker::{Letter, Transport};
+use crate::worker::{Guest, Letter, Transport};
 
 /// How long accepting rests when the system has no room for another connection.
 const REST: Duration = Duration::from_millis(50);
 /// Refusals being written at once; beyond that a connection is closed without a word.
 const REFUSALS_MAX: usize = 256;
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
-/// Hellos being waited for at once.
-const HELLOS_MAX: usize = 1_024;
 
 /// One of the ports that clients knock at.
 #[derive(Debug, Clone)]
@@ -81,45 +81,66 @@ pub async fn clients<N: NetIo>(io: N, listener: N::Listener, port: Port, door: D
     }
 }
 
-/// Accepts providers until the listener is dropped with its task.
-pub async fn providers<N: NetIo>(
-    io: N,
-    listener: N::Listener,
-    ours: Ours,
-    directory: Directory,
-    crew: Arc<Crew<N>>,
-) {
-    let hellos = Arc::new(Semaphore::new(HELLOS_MAX));
+/// What every provider's connection needs to become one.
+#[derive(Debug, Clone)]
+pub struct Greeting {
+    pub cluster: String,
+    pub node: NodeId,
+    pub directory: Directory,
+    pub security: Security,
+    pub strangers: Strangers,
+}
+
+/// Accepts providers until the listener is dropped with its task. Each says in clear which worker it wants, and proves
+/// to that worker who it is: a connection can't change runtimes once TLS is around it.
+pub async fn providers<N: NetIo>(io: N, listener: N::Listener, greeting: Greeting, crew: Arc<Crew<N>>) {
     loop {
         let Some((stream, addr)) = accept(&io, &listener).await else { continue };
-        let Ok(permit) = hellos.clone().try_acquire_owned() else {
-            metrics::counter!("linkstead_linkd_hello_refused_total").increment(1);
-            continue;
-        };
-        let ours = Ours { epoch: directory.current_epoch(), ..ours.clone() };
-        let (io, crew) = (io.clone(), crew.clone());
-        tokio::spawn(async move {
-            let _permit = permit;
-            greet(io, stream, addr, &ours, &crew).await;
-        });
+        match greeting.strangers.enter(addr.ip()) {
+            Ok(place) => {
+                let (io, crew, greeting) = (io.clone(), crew.clone(), greeting.clone());
+                tokio::spawn(hand_over(io, stream, addr, place, greeting, crew));
+            }
+            Err(full) => provider_refused(full.label()),
+        }
     }
 }
 
-async fn greet<N: NetIo>(io: N, mut stream: N::Stream, addr: SocketAddr, ours: &Ours, crew: &Crew<N>) {
-    let peer = match hello::accept(&mut stream, addr, ours, &[Role::Provider]).await {
-        Ok(peer) => peer,
+/// Counts a connection of the provider port that came to nothing.
+pub fn provider_refused(cause: &'static str) {
+    metrics::counter!("linkstead_linkd_providers_refused_total", "cause" => cause).increment(1);
+}
+
+async fn hand_over<N: NetIo>(
+    io: N,
+    mut stream: N::Stream,
+    addr: SocketAddr,
+    place: Place,
+    greeting: Greeting,
+    crew: Arc<Crew<N>>,
+) {
+    let wanted = match preface::read(&mut stream).await {
+        Ok(wanted) => wanted,
         Err(error) => {
-            metrics::counter!("linkstead_linkd_hello_refused_total").increment(1);
-            tracing::warn!(%addr, %error, "a provider was not let in");
+            provider_refused(error.label());
+            tracing::debug!(%addr, %error, "a connection to the provider port was closed");
             return;
         }
     };
-    let Some(worker) = crew.workers.get(peer.worker as usize) else {
-        tracing::warn!(node = %peer.node, worker = peer.worker, "a provider asked for a worker that doesn't exist");
-        return;
+    // Nobody's worker is the first's: it says so after the hello.
+    let index = usize::try_from(wanted).unwrap_or(usize::MAX);
+    let at = if index < crew.workers.len() { index } else { 0 };
+    let worker = &crew.workers[at];
+    let ours = Ours {
+        cluster: greeting.cluster,
+        node: greeting.node,
+        role: Role::Linkd,
+        epoch: greeting.directory.current_epoch(),
+        worker: at as u32,
     };
-    let conn: Generation = crew.generation();
-    let posted = io.detach(stream).map(|stream| worker.mailbox.post(Letter::Provider { stream, peer, conn }));
+    let (conn, workers) = (crew.generation(), crew.workers.len());
+    let guest = Box::new(Guest { addr, wanted, workers, conn, ours, security: greeting.security, place });
+    let posted = io.detach(stream).map(|stream| worker.mailbox.post(Letter::Provider { stream, guest }));
     if !matches!(posted, Ok(Ok(()))) {
         metrics::counter!("linkstead_linkd_handover_refused_total").increment(1);
     }

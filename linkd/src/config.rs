@@ -1,9 +1,11 @@
 //! The `[linkd]` section.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use base::Span;
 use node::config::{BadSetting, Size, Time};
+use node::tls::{Pair, Players};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use wire::frame::PAYLOAD_BYTES_CEILING;
@@ -66,6 +68,47 @@ pub struct Config {
     pub write_timeout: Time,
     /// A client not heard for this long is closed; 0s never closes.
     pub idle_timeout: Time,
+    /// The certificate that players see. With it the client ports speak TLS 1.3 and nothing else.
+    pub tls: Tls,
+    /// Players may come in clear from beyond loopback: everybody on the way can read and change what they send.
+    pub insecure_client: bool,
+    /// Connections to the provider port that have not said yet who they are; more are closed.
+    pub strangers_max: usize,
+    /// Of these, connections from one address.
+    pub strangers_per_address_max: usize,
+}
+
+/// Files of a players' port's certificate, PEM text. They are read again when they change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Tls {
+    /// The certificate with this gateway's public name, and those between it and an authority. Empty: no TLS.
+    pub cert: PathBuf,
+    /// Its private key. Only its owner may read the file: mode 0600.
+    pub key: PathBuf,
+    /// How often the files are looked at for changes; SIGHUP has them looked at once.
+    pub look: Time,
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self { cert: PathBuf::new(), key: PathBuf::new(), look: Time::secs(30) }
+    }
+}
+
+impl Tls {
+    pub fn is_set(&self) -> bool {
+        !self.cert.as_os_str().is_empty() || !self.key.as_os_str().is_empty()
+    }
+
+    /// Reads the files; `None` when none is named.
+    pub fn load(&self) -> Result<Option<Players>, BadSetting> {
+        if !self.is_set() {
+            return Ok(None);
+        }
+        let pair = Pair { cert: self.cert.clone(), key: self.key.clone() };
+        node::tls::players("linkd.tls", pair, self.look).map(Some)
+    }
 }
 
 /// How clients prove who they are.
@@ -108,6 +151,10 @@ impl Default for Config {
             frame_timeout: Time::secs(10),
             write_timeout: Time::secs(10),
             idle_timeout: Time::secs(180),
+            tls: Tls::default(),
+            insecure_client: false,
+            strangers_max: 1_024,
+            strangers_per_address_max: 256,
         }
     }
 }
@@ -122,6 +169,22 @@ impl Config {
                 "auth",
                 format!("auth = \"open\" believes everybody, so it can't listen on {}", addr.ip()),
             );
+        }
+        if !self.listen.ip().to_canonical().is_loopback() && !self.tls.is_set() && !self.insecure_client {
+            let why = format!(
+                "players beyond loopback ({}) need TLS: set linkd.tls.cert and linkd.tls.key; or set \
+                 linkd.insecure_client = true, and everybody on the way can read and change what they send",
+                self.listen.ip()
+            );
+            return bad("insecure_client", why);
+        }
+        for (key, path) in [("tls.cert", &self.tls.cert), ("tls.key", &self.tls.key)] {
+            if self.tls.is_set() && path.as_os_str().is_empty() {
+                return bad(key, "certificate and key belong together; name both files".into());
+            }
+        }
+        if self.strangers_max == 0 || self.strangers_per_address_max == 0 {
+            return bad("strangers_max", "a cap of 0 admits nobody".into());
         }
         if self.frame_max.0 == 0 || self.frame_max.0 > u64::from(PAYLOAD_BYTES_CEILING) {
             return bad(
@@ -190,5 +253,7 @@ mod tests {
         assert!(refused(|c| c.frame_max = Size(3 << 20)).starts_with("linkd.frame_max: "));
         assert!(refused(|c| c.workers = 256).starts_with("linkd.workers: "));
         assert!(refused(|c| c.unauthed_max = 0).starts_with("linkd.connections_max: "));
+        assert!(refused(|c| c.tls.cert = "a.pem".into()).starts_with("linkd.tls.key: "));
+        assert!(refused(|c| c.strangers_max = 0).starts_with("linkd.strangers_max: "));
     }
 }

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{Generation, ModuleId, NodeId, hash};
-use net::hello::{Ours, Role};
-use net::{NetIo, Tcp};
+use net::strangers::Strangers;
+use net::{NetIo, Security, ServerTls, Tcp};
 use node::config::BadSetting;
 use node::directory::JoinError;
 use node::{Directory, Service};
@@ -40,6 +40,17 @@ pub struct Env {
     pub cluster: String,
     pub node: NodeId,
     pub directory: Directory,
+    /// How this linkd and its providers prove to each other who they are.
+    pub security: Security,
+    /// What players see; `None` is a port in clear.
+    pub tls: Option<ServerTls>,
+}
+
+impl Env {
+    /// Without certificates: for one machine.
+    pub fn insecure(cluster: &str, node: NodeId, directory: Directory) -> Self {
+        Self { cluster: cluster.to_owned(), node, directory, security: Security::Insecure, tls: None }
+    }
 }
 
 /// Why a linkd did not start. Nothing was opened that stays open.
@@ -106,6 +117,13 @@ pub struct Linkd {
 /// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
 pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     config.check()?;
+    if !env.security.may_listen(config.provider_listen) {
+        let why = "beyond loopback providers must prove who they are; give this node certificates";
+        return Err(BadSetting::new("linkd", "provider_listen", why).into());
+    }
+    if config.insecure_client && !config.listen.ip().to_canonical().is_loopback() {
+        tracing::warn!(listen = %config.listen, "linkd.insecure_client: players send in clear, tickets included");
+    }
     let epoch = env.directory.epoch().await?;
     let listen = |key, addr| Tcp::listen(addr).map_err(|error| StartError::Listen { key, error });
     let clients = listen("listen", config.listen)?;
@@ -122,13 +140,26 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     let (crew, threads) = hire(config, &env, &shared)?;
     let crew = Arc::new(crew);
     let door = Door::new(config.caps());
-    let ours = Ours { cluster: env.cluster, node: env.node.clone(), role: Role::Linkd, epoch, worker: 0 };
+    let greeting = acceptor::Greeting {
+        cluster: env.cluster,
+        node: env.node.clone(),
+        directory: env.directory.clone(),
+        security: env.security,
+        strangers: Strangers::new(config.strangers_max, config.strangers_per_address_max),
+    };
+    let tls = env.tls.is_some();
     let let_in = |listener, transport| {
-        tokio::spawn(acceptor::clients(Tcp, listener, port(config, transport), door.clone(), crew.clone()))
+        tokio::spawn(acceptor::clients(
+            Tcp,
+            listener,
+            port(config, tls, transport),
+            door.clone(),
+            crew.clone(),
+        ))
     };
     let mut accepting = vec![
         let_in(clients, Transport::Tcp),
-        tokio::spawn(acceptor::providers(Tcp, providers, ours, env.directory.clone(), crew.clone())),
+        tokio::spawn(acceptor::providers(Tcp, providers, greeting, crew.clone())),
     ];
     accepting.extend(websockets.map(|listener| let_in(listener, Transport::WebSocket)));
     let watching =
@@ -136,9 +167,9 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     env.directory.register(vec![Service {
         name: SERVICE.into(),
         version: 0,
-        address: provider_addr.to_string(),
+        address: env.directory.reachable(provider_addr),
         region: config.region.clone(),
-        extra: addresses(crew.workers.len(), client_addr, ws_addr),
+        extra: addresses(&env.directory, crew.workers.len(), client_addr, ws_addr),
     }]);
     tracing::info!(node = %env.node, %epoch, %client_addr, %provider_addr, workers = crew.workers.len(), "linkd runs");
     let (directory, node) = (env.directory, env.node);
@@ -159,17 +190,22 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
 }
 
 /// What the directory says of a linkd beside where providers reach it.
-fn addresses(workers: usize, client: SocketAddr, ws: Option<SocketAddr>) -> BTreeMap<String, String> {
-    let mut extra =
-        BTreeMap::from([("workers".into(), workers.to_string()), ("client".into(), client.to_string())]);
-    extra.extend(ws.map(|addr| ("ws".into(), addr.to_string())));
+fn addresses(
+    directory: &Directory,
+    workers: usize,
+    client: SocketAddr,
+    ws: Option<SocketAddr>,
+) -> BTreeMap<String, String> {
+    let client = directory.reachable(client);
+    let mut extra = BTreeMap::from([("workers".into(), workers.to_string()), ("client".into(), client)]);
+    extra.extend(ws.map(|addr| ("ws".into(), directory.reachable(addr))));
     extra
 }
 
-fn port(config: &Config, transport: Transport) -> acceptor::Port {
+fn port(config: &Config, tls: bool, transport: Transport) -> acceptor::Port {
     let behind = config.proxy_protocol == ProxyProtocol::Required;
     let balancers = behind.then(|| config.proxy_from.clone().into());
-    acceptor::Port { transport, balancers, tls: false }
+    acceptor::Port { transport, balancers, tls }
 }
 
 type Threads = Vec<std::thread::JoinHandle<()>>;
@@ -178,7 +214,7 @@ fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, Threa
     let (mut workers, mut threads) = (Vec::new(), Vec::new());
     for index in 0..config.worker_count() {
         let (mailbox, counters) = (Mailbox::new(LETTERS_MAX), Arc::new(Counters::default()));
-        let settings = settings(config, &env.node, index as u8);
+        let settings = settings(config, env, index as u8);
         let (hand, shared) = (Hand { mailbox: mailbox.clone(), counters: counters.clone() }, shared.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(StartError::Thread)?;
@@ -191,7 +227,7 @@ fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, Threa
     Ok((Crew { workers, generations: AtomicU64::new(0) }, threads))
 }
 
-fn settings(config: &Config, node: &NodeId, worker: u8) -> Settings {
+fn settings(config: &Config, env: &Env, worker: u8) -> Settings {
     let rules = Rules {
         worker,
         region: config.region.clone(),
@@ -199,7 +235,7 @@ fn settings(config: &Config, node: &NodeId, worker: u8) -> Settings {
         auth_timeout: config.auth_timeout.span(),
         idle_timeout: config.idle_timeout.span(),
         unauthed_frames_max: 2,
-        seed: hash::parts([node.as_str().as_bytes(), &[worker]]),
+        seed: hash::parts([env.node.as_str().as_bytes(), &[worker]]),
     };
     let layers = Layers {
         handshake_timeout: config.handshake_timeout.0,
@@ -215,6 +251,7 @@ fn settings(config: &Config, node: &NodeId, worker: u8) -> Settings {
         frame_timeout: config.frame_timeout.0,
         write_timeout: config.write_timeout.0,
         greet: config.handshake == Handshake::First,
+        tls: env.tls.clone(),
     }
 }
 

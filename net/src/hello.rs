@@ -1,6 +1,7 @@
 //! The first frame each way between nodes: who is at the other end. The dialling side speaks first.
 //!
-//! Without TLS the identity is only claimed, so such connections are taken from loopback alone.
+//! What a hello says must be what the certificate says ([`Proof`]). Without TLS it is only claimed, so such connections
+//! are taken from loopback alone.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,6 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use wire::code::{self, Code};
 use wire::hello::{Hello, Refusal};
 use wire::node::{self, Kind, Meta};
+
+use crate::tls::{Identity, TlsError};
 
 /// How long each side waits for the other's hello.
 pub const HELLO_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,10 +43,44 @@ impl Role {
         }
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// The role of this name.
+    pub fn parse(text: &str) -> Option<Self> {
         [Role::Linkd, Role::Provider, Role::Arbiter, Role::Directory, Role::Control]
             .into_iter()
             .find(|role| role.as_str() == text)
+    }
+}
+
+/// What a connection itself says of its other end, before anything is said on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Proof {
+    /// A certificate of our authority says who it is.
+    Certificate(Identity),
+    /// Nothing but an address; it is believed when that is loopback.
+    Loopback(SocketAddr),
+    /// A simulated network, whose nodes are believed.
+    Simulated,
+}
+
+impl Proof {
+    /// Whether `cluster`, `role` and `node` may be said on this connection. A node speaks for itself only.
+    pub fn judge(&self, cluster: &str, role: &str, node: &str) -> Result<(), (&'static Code, String)> {
+        let said = || format!("cluster {cluster:?}, role {role:?}, node {node:?}");
+        match self {
+            Proof::Simulated => Ok(()),
+            Proof::Loopback(from) if from.ip().to_canonical().is_loopback() => Ok(()),
+            Proof::Loopback(from) => {
+                Err((&code::NOT_LOOPBACK, format!("node {node:?} came from {from} without TLS")))
+            }
+            Proof::Certificate(_) if base::planted::is("identity_not_compared") => Ok(()),
+            Proof::Certificate(is) if is.role.as_str() != role => {
+                Err((&code::ROLE_VIOLATION, format!("{} says, and its certificate is {is}", said())))
+            }
+            Proof::Certificate(is) if is.cluster != cluster || is.node.as_str() != node => {
+                Err((&code::IDENTITY_MISMATCH, format!("{} says, and its certificate is {is}", said())))
+            }
+            Proof::Certificate(_) => Ok(()),
+        }
     }
 }
 
@@ -72,7 +109,9 @@ pub struct Ours {
 #[derive(Debug, thiserror::Error)]
 pub enum HelloError {
     #[error("the connection broke during hello: {0}")]
-    Io(#[from] io::Error),
+    Io(io::Error),
+    #[error(transparent)]
+    Tls(TlsError),
     #[error("no hello came within {HELLO_TIMEOUT:?}")]
     Timeout,
     #[error("the first frame is no hello")]
@@ -81,6 +120,27 @@ pub enum HelloError {
     Refused { code: &'static Code, text: String },
     #[error("refused by the peer with code {}: {}", .0.code, .0.text)]
     RefusedByPeer(Refusal),
+}
+
+impl From<io::Error> for HelloError {
+    /// In TLS 1.3 the dialling side hears first here that its certificate was refused.
+    fn from(error: io::Error) -> Self {
+        TlsError::find(&error).map_or(Self::Io(error), Self::Tls)
+    }
+}
+
+impl HelloError {
+    /// The value of a counter's label.
+    pub fn label(&self) -> &'static str {
+        match self {
+            HelloError::Io(_) => "broken",
+            HelloError::Tls(error) => error.cause.label(),
+            HelloError::Timeout => "hello_timeout",
+            HelloError::NotHello => "not_hello",
+            HelloError::Refused { code, .. } => code.name,
+            HelloError::RefusedByPeer(_) => "refused_by_peer",
+        }
+    }
 }
 
 impl Ours {
@@ -96,8 +156,12 @@ impl Ours {
         }
     }
 
-    /// Judges a peer's hello: same cluster, a role this port takes, a version at most one away.
-    fn judge(&self, hello: Hello, roles: &[Role]) -> Result<Peer, HelloError> {
+    /// Judges a peer's hello: what its connection proves, same cluster, a role this port takes, a version at most one
+    /// away.
+    fn judge(&self, hello: Hello, proof: &Proof, roles: &[Role]) -> Result<Peer, HelloError> {
+        proof
+            .judge(&hello.cluster, &hello.role, &hello.node)
+            .map_err(|(code, text)| HelloError::Refused { code, text })?;
         let refuse = |text: String| Err(HelloError::Refused { code: &code::BAD_HELLO, text });
         if hello.cluster != self.cluster {
             return refuse(format!("cluster {:?} is not ours, {:?}", hello.cluster, self.cluster));
@@ -122,23 +186,28 @@ impl Ours {
 }
 
 /// The accepting side: reads the peer's hello and answers with ours, or with a goodbye that says why not.
-pub async fn accept<S>(
+pub async fn accept<S>(stream: &mut S, proof: &Proof, ours: &Ours, roles: &[Role]) -> Result<Peer, HelloError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    accept_if(stream, proof, ours, roles, |_| Ok(())).await
+}
+
+/// As [`accept`], with a last word of the caller's before the peer is told that it is welcome: `Err` says why not.
+pub async fn accept_if<S>(
     stream: &mut S,
-    from: SocketAddr,
+    proof: &Proof,
     ours: &Ours,
     roles: &[Role],
+    welcome: impl FnOnce(&Peer) -> Result<(), String>,
 ) -> Result<Peer, HelloError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let judged = match read(stream).await {
-        Ok(hello) if from.ip().to_canonical().is_loopback() => ours.judge(hello, roles),
-        Ok(hello) => {
-            let text = format!("node {:?} came from {from} without TLS", hello.node);
-            Err(HelloError::Refused { code: &code::NOT_LOOPBACK, text })
-        }
-        Err(error) => Err(error),
-    };
+    let judged = read(stream).await.and_then(|hello| ours.judge(hello, proof, roles)).and_then(|peer| {
+        let refused = |text| HelloError::Refused { code: &code::BAD_HELLO, text };
+        welcome(&peer).map(|()| peer).map_err(refused)
+    });
     if let Err(HelloError::Refused { code, text }) = &judged {
         let refusal = Refusal { code: code.number, text: text.clone(), retry_after_ms: 0 };
         send(stream, Kind::GOODBYE, &refusal).await?;
@@ -149,19 +218,21 @@ where
     Ok(peer)
 }
 
-/// The dialling side.
-pub async fn offer<S>(stream: &mut S, ours: &Ours, roles: &[Role]) -> Result<Peer, HelloError>
+/// The dialling side. `proof` is the accepting side's.
+pub async fn offer<S>(stream: &mut S, proof: &Proof, ours: &Ours, roles: &[Role]) -> Result<Peer, HelloError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     send(stream, Kind::HELLO, &ours.message()).await?;
-    ours.judge(read(stream).await?, roles)
+    ours.judge(read(stream).await?, proof, roles)
 }
 
 async fn send(stream: &mut (impl AsyncWrite + Unpin), kind: Kind, message: &impl Message) -> io::Result<()> {
     let mut out = BytesMut::new();
     node::encode_message(&mut out, &Meta::notice(kind), message);
-    stream.write_all(&out).await
+    stream.write_all(&out).await?;
+    // TLS keeps back what is not flushed.
+    stream.flush().await
 }
 
 /// Reads exactly one frame, so that nothing behind it is swallowed.
@@ -203,10 +274,58 @@ mod tests {
 
     async fn meet(a: Ours, b: Ours, from: &str) -> (Result<Peer, HelloError>, Result<Peer, HelloError>) {
         let (mut near, mut far) = tokio::io::duplex(4096);
-        let from = from.parse().unwrap();
-        tokio::join!(async { offer(&mut near, &a, &[Role::Linkd]).await }, async {
-            accept(&mut far, from, &b, &[Role::Provider]).await
-        },)
+        let (from, to) = (from.parse().unwrap(), "127.0.0.1:7712".parse().unwrap());
+        meet_with(a, b, (Proof::Loopback(to), Proof::Loopback(from)), &mut near, &mut far).await
+    }
+
+    /// `proofs`: what is known of `b`, and what is known of `a`.
+    async fn meet_with<S: AsyncRead + AsyncWrite + Unpin>(
+        a: Ours,
+        b: Ours,
+        proofs: (Proof, Proof),
+        near: &mut S,
+        far: &mut S,
+    ) -> (Result<Peer, HelloError>, Result<Peer, HelloError>) {
+        tokio::join!(
+            offer(near, &proofs.0, &a, &[Role::Linkd]),
+            accept(far, &proofs.1, &b, &[Role::Provider])
+        )
+    }
+
+    /// Holds: D92.
+    #[tokio::test]
+    async fn a_node_speaks_only_for_itself() {
+        let identity = |cluster: &str, role, node: &str| {
+            let node = NodeId::new(node).unwrap();
+            Proof::Certificate(Identity { cluster: cluster.into(), role, node })
+        };
+        let linkd = || identity("dev", Role::Linkd, "linkd-1");
+        let game = || identity("dev", Role::Provider, "game-1");
+        let cases = [
+            (linkd(), game(), None),
+            (linkd(), identity("dev", Role::Provider, "game-2"), Some(&code::IDENTITY_MISMATCH)),
+            (linkd(), identity("live", Role::Provider, "game-1"), Some(&code::IDENTITY_MISMATCH)),
+            (linkd(), identity("dev", Role::Arbiter, "game-1"), Some(&code::ROLE_VIOLATION)),
+        ];
+        for (of_b, of_a, expected) in cases {
+            let (mut near, mut far) = tokio::io::duplex(4096);
+            let (a, b) = (ours("game-1", Role::Provider), ours("linkd-1", Role::Linkd));
+            let (_, accepted) = meet_with(a, b, (of_b, of_a.clone()), &mut near, &mut far).await;
+            match (accepted, expected) {
+                (Ok(_), None) => {}
+                (Err(HelloError::Refused { code, .. }), Some(expected)) => assert_eq!(code, expected),
+                other => panic!("{of_a:?}: {other:?}"),
+            }
+        }
+        // The dialling side judges too: another linkd answers in linkd-1's place.
+        let (mut near, mut far) = tokio::io::duplex(4096);
+        let (a, b) = (ours("game-1", Role::Provider), ours("linkd-1", Role::Linkd));
+        let other = identity("dev", Role::Linkd, "linkd-2");
+        let (offered, _) = meet_with(a, b, (other, game()), &mut near, &mut far).await;
+        assert!(
+            matches!(&offered, Err(HelloError::Refused { code, .. }) if *code == &code::IDENTITY_MISMATCH),
+            "{offered:?}"
+        );
     }
 
     #[tokio::test]
@@ -240,8 +359,8 @@ mod tests {
     async fn a_web_browser_is_no_peer() {
         let (mut near, mut far) = tokio::io::duplex(4096);
         near.write_all(b"GET / HTTP/1.1\r\nHost: linkd\r\n\r\n").await.unwrap();
-        let from = "127.0.0.1:9".parse().unwrap();
-        let met = accept(&mut far, from, &ours("linkd-1", Role::Linkd), &[Role::Provider]).await;
+        let from = Proof::Loopback("127.0.0.1:9".parse().unwrap());
+        let met = accept(&mut far, &from, &ours("linkd-1", Role::Linkd), &[Role::Provider]).await;
         assert!(matches!(met, Err(HelloError::NotHello)), "{met:?}");
     }
 }

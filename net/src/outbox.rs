@@ -54,6 +54,8 @@ struct Writer {
     written: usize,
     /// Bytes that have left since the connection began.
     moved: u64,
+    /// Something was written since the last flush: TLS keeps part of it back until then.
+    unflushed: bool,
     /// The socket is full and the drive task waits for it. Nobody else may poll it meanwhile: that would replace
     /// the drive task's waker.
     blocked: bool,
@@ -75,8 +77,14 @@ impl Outbox {
     /// At most `bytes_max` bytes wait; a drained buffer keeps `keep_bytes` of capacity.
     pub fn new(io: impl AsyncWrite + Send + Unpin + 'static, bytes_max: usize, keep_bytes: usize) -> Self {
         let pending = Pending { buf: BytesMut::new(), in_flight: 0, closing: false };
-        let writer =
-            Writer { io: Some(Box::new(io)), buf: BytesMut::new(), written: 0, moved: 0, blocked: false };
+        let writer = Writer {
+            io: Some(Box::new(io)),
+            buf: BytesMut::new(),
+            written: 0,
+            moved: 0,
+            unflushed: false,
+            blocked: false,
+        };
         let (pending, writer) = (Mutex::new(pending), Mutex::new(writer));
         Self(Arc::new(Shared {
             pending,
@@ -181,10 +189,19 @@ impl Outbox {
         writer.blocked = false;
         loop {
             if writer.left() == 0 && !self.take_pending(writer) {
+                if std::mem::take(&mut writer.unflushed)
+                    && let Some(io) = &mut writer.io
+                    && let flushed = Pin::new(io).poll_flush(cx)
+                    && !matches!(flushed, Poll::Ready(Ok(())))
+                {
+                    writer.unflushed = true;
+                    writer.blocked = flushed.is_pending();
+                    return flushed;
+                }
                 self.0.drained.notify_waiters();
                 return Poll::Ready(Ok(()));
             }
-            let Writer { io: Some(io), buf, written, moved, blocked } = writer else {
+            let Writer { io: Some(io), buf, written, moved, unflushed, blocked } = writer else {
                 return Poll::Ready(Err(io::ErrorKind::NotConnected.into()));
             };
             match Pin::new(io).poll_write(cx, &buf[*written..]) {
@@ -192,6 +209,7 @@ impl Outbox {
                 Poll::Ready(Ok(n)) => {
                     *written += n;
                     *moved += n as u64;
+                    *unflushed = true;
                     self.0.pending.lock().in_flight = writer.left();
                 }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),

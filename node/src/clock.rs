@@ -1,5 +1,5 @@
-//! The clock of a process. Cores receive [`Mono`] from here; the wall clock is read in this file only, and never to
-//! decide anything.
+//! The clock of a process. Cores receive [`Mono`] from here; the wall clock is read in this file only, and
+//! decides nothing but whether a certificate holds.
 
 use base::Mono;
 use tokio::time::Instant;
@@ -27,7 +27,8 @@ impl Clock {
 }
 
 /// Microseconds since 1970 by the wall clock; 0 when it stands before that. Where a directory without a durable store
-/// begins to count epochs, and what log lines show; it may jump either way, so nothing else may ask it.
+/// begins to count epochs, what log lines show, and whether a certificate holds; it may jump either way, so nothing else
+/// may ask it.
 #[allow(clippy::disallowed_methods, reason = "the one reader of the wall clock")]
 pub fn unix_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

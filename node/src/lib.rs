@@ -8,6 +8,7 @@
 //! | [`ops`] | the HTTP port for probes and operators |
 //! | [`listen`] | bounded listeners for axum and tonic |
 //! | [`clock`] | the process's monotonic clock, and the one reader of the wall clock |
+//! | [`tls`] | certificates in files: judged at the start, read again when they change |
 //! | [`signal`] | SIGTERM and SIGINT |
 //! | [`directory`] | the client of the directory |
 //! | [`admin`] | what an operator asks of a node over tonic |
@@ -24,6 +25,7 @@ pub mod shutdown;
 pub mod signal;
 pub mod stub;
 pub mod telemetry;
+pub mod tls;
 
 pub use clock::Clock;
 pub use directory::{Directory, Instance, Join, Service, Services};

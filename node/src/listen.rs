@@ -1,5 +1,6 @@
 //! Listeners for axum and tonic: a bounded number of connections, nobody asked twice who called, and no end because of
-//! one failed accept. The sockets themselves are `net`'s.
+//! one failed accept. TLS is shaken in tasks of its own, so that a slow stranger keeps nobody waiting. The sockets
+//! themselves are `net`'s.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,16 +11,23 @@ use std::time::Duration;
 
 use axum::extract::connect_info;
 use axum::serve::IncomingStream;
-use net::{NetIo, Tcp};
+use net::hello::Proof;
+use net::strangers::{Place, Strangers};
+use net::tls::{HANDSHAKE_TIMEOUT, TlsError};
+use net::{NetIo, Secured, Security, Tcp};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 use tokio_stream::Stream;
 use tonic::transport::server::Connected;
 
 /// The wait after an accept that failed, such as for want of file descriptors.
 const RETRY: Duration = Duration::from_millis(50);
+/// Handshakes at once, and of them from one address; beyond that a connection is closed and counted.
+const HANDSHAKES_MAX: usize = 1_024;
+const HANDSHAKES_PER_ADDRESS_MAX: usize = 256;
 
 /// A listener of which at most so many connections are open at once; more wait in the kernel's queue.
 #[derive(Debug)]
@@ -30,20 +38,28 @@ pub struct Bounded {
 }
 
 /// Who is at the other end. An extension of tonic's requests, and of axum's inside `ConnectInfo`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caller(pub SocketAddr);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    pub addr: SocketAddr,
+    /// What the connection itself says of the caller.
+    pub proof: Proof,
+}
 
 impl Caller {
-    /// Only loopback is believed as long as nobody proves who they are.
-    pub fn is_loopback(self) -> bool {
-        self.0.ip().to_canonical().is_loopback()
+    fn plain(addr: SocketAddr) -> Self {
+        Self { addr, proof: Proof::Loopback(addr) }
+    }
+
+    /// Whether the caller is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        self.addr.ip().to_canonical().is_loopback()
     }
 }
 
 /// A connection that gives its place back when it is dropped.
 #[derive(Debug)]
 pub struct Held {
-    stream: TcpStream,
+    stream: Secured<TcpStream>,
     caller: Caller,
     silence_max: Duration,
     /// When it has been silent for too long: whoever says nothing must not keep others out.
@@ -59,15 +75,13 @@ impl Bounded {
     }
 
     /// The next connection, whatever fails meanwhile.
-    pub async fn next(&self) -> Held {
+    async fn next(&self) -> Raw {
         // The semaphore is never closed; without a place the connection would only be uncounted.
         let place = self.places.clone().acquire_owned().await.ok();
         loop {
             match Tcp.accept(&self.listener).await {
                 Ok((stream, addr)) => {
-                    let silence_max = self.silence_max;
-                    let silent_at = Box::pin(tokio::time::sleep(silence_max));
-                    return Held { stream, caller: Caller(addr), silence_max, silent_at, _place: place };
+                    return Raw { stream, addr, silence_max: self.silence_max, place };
                 }
                 Err(error) => {
                     if !net::io::is_transient(&error) {
@@ -79,30 +93,93 @@ impl Bounded {
         }
     }
 
-    /// All connections, for tonic. The listener closes when the stream is dropped.
-    pub fn incoming(self) -> Incoming {
-        let listener = Arc::new(self);
-        Incoming { next: next(listener.clone()), listener }
+    /// All connections, for tonic, each proven as `security` says. The listener closes when the stream is dropped.
+    pub fn incoming(self, security: Security) -> Incoming {
+        let (listener, shaking) = (Arc::new(self), JoinSet::new());
+        let strangers = Strangers::new(HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS_MAX);
+        Incoming { next: next(listener.clone()), listener, security, strangers, shaking }
+    }
+}
+
+/// A connection of which nothing is known yet.
+#[derive(Debug)]
+struct Raw {
+    stream: TcpStream,
+    addr: SocketAddr,
+    silence_max: Duration,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Raw {
+    fn plain(self) -> Held {
+        let Raw { stream, addr, silence_max, place } = self;
+        let silent_at = Box::pin(tokio::time::sleep(silence_max));
+        let (stream, caller) = (Secured::Plain(stream), Caller::plain(addr));
+        Held { stream, caller, silence_max, silent_at, _place: place }
+    }
+
+    async fn shake(self, security: Security, stranger: Place) -> Result<Held, (SocketAddr, TlsError)> {
+        let Raw { stream, addr, silence_max, place } = self;
+        let shaken = security.accept(stream, addr, HANDSHAKE_TIMEOUT).await;
+        drop(stranger);
+        let (stream, proof) = shaken.map_err(|error| (addr, error))?;
+        let silent_at = Box::pin(tokio::time::sleep(silence_max));
+        Ok(Held { stream, caller: Caller { addr, proof }, silence_max, silent_at, _place: place })
     }
 }
 
 /// Every connection of a listener, without end.
 pub struct Incoming {
     listener: Arc<Bounded>,
-    next: Pin<Box<dyn Future<Output = Held> + Send>>,
+    next: Pin<Box<dyn Future<Output = Raw> + Send>>,
+    security: Security,
+    strangers: Strangers,
+    shaking: JoinSet<Result<Held, (SocketAddr, TlsError)>>,
 }
 
-fn next(listener: Arc<Bounded>) -> Pin<Box<dyn Future<Output = Held> + Send>> {
+fn next(listener: Arc<Bounded>) -> Pin<Box<dyn Future<Output = Raw> + Send>> {
     Box::pin(async move { listener.next().await })
+}
+
+fn refused(cause: &'static str) {
+    metrics::counter!("linkstead_tls_refused_total", "port" => "directory", "cause" => cause).increment(1);
+}
+
+impl Incoming {
+    /// Begins a handshake, unless too many are under way.
+    fn shake(&mut self, raw: Raw) {
+        match self.strangers.enter(raw.addr.ip()) {
+            Ok(stranger) => drop(self.shaking.spawn(raw.shake(self.security.clone(), stranger))),
+            Err(full) => {
+                refused(full.label());
+                tracing::debug!(addr = %raw.addr, %full, "a connection was closed before its handshake");
+            }
+        }
+    }
 }
 
 impl Stream for Incoming {
     type Item = io::Result<Held>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Held>>> {
-        let held = std::task::ready!(self.next.as_mut().poll(cx));
-        self.next = next(self.listener.clone());
-        Poll::Ready(Some(Ok(held)))
+        while let Poll::Ready(raw) = self.next.as_mut().poll(cx) {
+            self.next = next(self.listener.clone());
+            if !self.security.is_tls() {
+                return Poll::Ready(Some(Ok(raw.plain())));
+            }
+            self.shake(raw);
+        }
+        while let Poll::Ready(Some(shaken)) = self.shaking.poll_join_next(cx) {
+            match shaken {
+                Ok(Ok(held)) => return Poll::Ready(Some(Ok(held))),
+                Ok(Err((addr, error))) => {
+                    refused(error.cause.label());
+                    tracing::warn!(%addr, %error, "a connection was not let in");
+                }
+                Err(error) => tracing::error!(%error, "a handshake's task panicked"),
+            }
+        }
+        Poll::Pending
     }
 }
 
@@ -111,9 +188,9 @@ impl axum::serve::Listener for Bounded {
     type Addr = SocketAddr;
 
     async fn accept(&mut self) -> (Held, SocketAddr) {
-        let held = self.next().await;
-        let addr = held.caller.0;
-        (held, addr)
+        let raw = self.next().await;
+        let addr = raw.addr;
+        (raw.plain(), addr)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -123,7 +200,7 @@ impl axum::serve::Listener for Bounded {
 
 impl connect_info::Connected<IncomingStream<'_, Bounded>> for Caller {
     fn connect_info(stream: IncomingStream<'_, Bounded>) -> Self {
-        Self(*stream.remote_addr())
+        Self::plain(*stream.remote_addr())
     }
 }
 
@@ -131,7 +208,7 @@ impl Connected for Held {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
-        self.caller
+        self.caller.clone()
     }
 }
 

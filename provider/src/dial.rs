@@ -1,15 +1,17 @@
-//! The life of one connection to a linkd: hello, introduction, requests, goodbye, and then again.
+//! The life of one connection to a linkd: preface, TLS, hello, introduction, requests, goodbye, and then again.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use net::NetIo;
 use net::calls::CallError;
 use net::dial::Backoff;
-use net::hello;
+use net::hello::{self, HelloError};
 use net::inbox::SharedScratch;
 use net::link::{Closed, Link};
+use net::tls::{HANDSHAKE_TIMEOUT, Secured};
+use net::{NetIo, Peer, preface};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use wire::Code;
 use wire::link::{self, message};
@@ -48,6 +50,10 @@ pub(crate) async fn keep<N: NetIo>(
     backoff: Backoff,
 ) {
     let (address, redial) = (target.address.clone(), target.redial.clone());
+    if let Err(error) = hub.security.may_dial(&address) {
+        tracing::error!(linkd = %target.key.node, %address, %error, "this linkd is never dialled");
+        return redial.cancelled().await;
+    }
     let target = &target;
     net::dial::keep(net, address, backoff, redial, |stream, _| {
         let (hub, table, scratch) = (hub.clone(), table.clone(), scratch.clone());
@@ -57,17 +63,17 @@ pub(crate) async fn keep<N: NetIo>(
 }
 
 async fn connection<N: NetIo>(
-    mut stream: N::Stream,
+    stream: N::Stream,
     target: &Target,
     hub: Arc<Hub>,
     table: Arc<Table>,
     mut scratch: SharedScratch,
 ) {
     let Key { node, epoch, worker } = &target.key;
-    let offered = hello::offer(&mut stream, &hub.ours(*worker), &[hello::Role::Linkd]).await;
-    let peer = match offered {
-        Ok(peer) if peer.node == *node && peer.epoch == *epoch => peer,
-        Ok(peer) => {
+    let offered = introduce_ourselves(stream, target, &hub).await;
+    let (stream, peer) = match offered {
+        Ok((stream, peer)) if peer.node == *node && peer.epoch == *epoch => (stream, peer),
+        Ok((_, peer)) => {
             let address = &target.address;
             tracing::warn!(%address, %node, %epoch, is = %peer.node, its_epoch = %peer.epoch, "another node answers");
             return;
@@ -100,6 +106,23 @@ async fn connection<N: NetIo>(
         hub.outlived.cancel();
     }
     tracing::info!(linkd = %node, %worker, why = %closed, "the connection to the linkd is over");
+}
+
+/// Which worker we want, then who we are: inside TLS from the second word on.
+async fn introduce_ourselves<S>(
+    mut stream: S,
+    target: &Target,
+    hub: &Hub,
+) -> Result<(Secured<S>, Peer), HelloError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let worker = target.key.worker;
+    preface::send(&mut stream, worker.into()).await?;
+    let secured = hub.security.dial(stream, &target.address, HANDSHAKE_TIMEOUT).await;
+    let (mut stream, proof) = secured.map_err(HelloError::Tls)?;
+    let peer = hello::offer(&mut stream, &proof, &hub.ours(worker), &[hello::Role::Linkd]).await?;
+    Ok((stream, peer))
 }
 
 /// Writes what waits. Ends only when that fails: an orderly close is seen by the reader.

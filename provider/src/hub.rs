@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::{Epoch, Generation, Generations, NodeId, ServerId};
-use net::hello;
+use net::{Security, hello};
 use node::Clock;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -34,6 +34,8 @@ pub(crate) struct Identity {
 
 pub(crate) struct Hub {
     pub identity: Identity,
+    /// How this provider proves who it is, and asks linkds to.
+    pub security: Security,
     pub config: Config,
     pub clock: Clock,
     pub meters: Meters,
@@ -61,9 +63,10 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    pub fn new(identity: Identity, config: Config, pool: Handle) -> Arc<Self> {
+    pub fn new(identity: Identity, security: Security, config: Config, pool: Handle) -> Arc<Self> {
         Arc::new(Self {
             identity,
+            security,
             gauge: Gauge::new(&config.overload),
             config,
             clock: Clock::start(),

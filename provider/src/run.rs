@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base::NodeId;
 use clap::{Args, Parser, Subcommand};
+use net::hello::Role;
 use node::admin::{Operate, topology_json};
 use node::config::{self, NodeConfig, Sources};
 use node::{Directory, Join, ops, signal, telemetry};
@@ -103,6 +104,8 @@ impl Builder {
         telemetry::logs(&settings.log).map_err(StartError::from)?;
         let metrics = telemetry::metrics().map_err(StartError::from)?;
         let node = NodeId::new(&settings.id).map_err(StartError::from)?;
+        let proven = node::tls::secure(&settings, Role::Provider, &node).map_err(StartError::from)?;
+        let security = proven.security.clone();
         let listener = net::Tcp::listen(settings.ops_or(OPS_PORT)).map_err(StartError::from)?;
         let ops_address = listener.local_addr().map_err(StartError::from)?.to_string();
         let cancel = CancellationToken::new();
@@ -115,16 +118,19 @@ impl Builder {
                 directory: settings.directory.clone(),
                 ops_address,
                 reconnect: settings.backoff(&node),
+                security: security.clone(),
             },
             cancel.clone(),
         );
         let mut env = Env::new(&settings.cluster, node.clone(), Linkds::Directory(directory.clone()));
         env.budgets = settings.budgets();
         env.reconnect = settings.backoff(&node);
+        env.security = security;
         let running = self.start(provider, env, cancel.clone()).await?;
         // From here on the first signal stops in order.
         signal::take_over(running.shutdown().clone()).map_err(StartError::from)?;
         let readiness = ops::Readiness::new(&["linkds"]);
+        let keeping = proven.keep(readiness.clone());
         let shown = ops::Ops {
             shutdown: running.shutdown().clone(),
             readiness: readiness.clone(),
@@ -137,6 +143,9 @@ impl Builder {
             () = follow(&node, &running, &readiness) => Ok(()),
         };
         cancel.cancel();
+        if let Some(keeping) = keeping {
+            keeping.abort();
+        }
         if let Ok(Err(error)) = serving.await {
             tracing::warn!(%error, "the ops port failed");
         }
@@ -205,7 +214,7 @@ fn read(args: &SourceArgs) -> Result<Root, StartError> {
     loaded.config.provider.check()?;
     loaded.config.node.budgets().check()?;
     let node = &loaded.config.node;
-    if let Some(why) = node.ops.and_then(|ops| node.refuse_beyond_loopback(ops)) {
+    if let Some(why) = node.ops.and_then(|ops| node.refuse_ops(ops)) {
         return Err(StartError::Config(vec![loaded.problem("node.ops", why)]));
     }
     Ok(loaded.config)

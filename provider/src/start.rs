@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use base::{Epoch, NodeId, ServerId};
-use net::NetIo;
 use net::dial::Backoff;
+use net::{NetIo, Security};
 use node::config::{BadSetting, Problem};
 use node::directory::JoinError;
 use node::lifecycle::{BadBudgets, Budgets};
@@ -85,15 +85,19 @@ pub struct Env {
     pub budgets: Budgets,
     /// The waits between tries to reach a linkd.
     pub reconnect: Backoff,
+    /// How this provider and the linkds prove to each other who they are.
+    pub security: Security,
 }
 
 impl Env {
-    /// With budgets for a process that nobody waits for, and waits of 50 ms to 1 s between dials.
+    /// With budgets for a process that nobody waits for, waits of 50 ms to 1 s between dials, and without certificates:
+    /// for one machine.
     pub fn new(cluster: &str, node: NodeId, linkds: Linkds) -> Self {
         let seed = base::hash::bytes(node.as_str().as_bytes());
         let millis = std::time::Duration::from_millis;
         let reconnect = Backoff::new(millis(50), millis(1_000), seed);
-        Self { cluster: cluster.to_owned(), node, linkds, budgets: Budgets::NONE, reconnect }
+        let (budgets, security) = (Budgets::NONE, Security::Insecure);
+        Self { cluster: cluster.to_owned(), node, linkds, budgets, reconnect, security }
     }
 }
 
@@ -225,10 +229,10 @@ impl Builder {
             Linkds::Directory(directory) => (Some(directory.clone()), directory.epoch().await?, None),
             Linkds::Fixed { epoch, linkds } => (None, *epoch, Some(linkds.clone())),
         };
-        let Env { cluster, node, reconnect, budgets, .. } = env;
+        let Env { cluster, node, reconnect, budgets, security, .. } = env;
         let identity = Identity { cluster, node, epoch, server_id: config.server_id() };
         let pool = home.pool(config.worker_count())?;
-        let hub = Hub::new(identity, config, pool.handle.clone());
+        let hub = Hub::new(identity, security, config, pool.handle.clone());
         let table = match build(self.makes, &hub) {
             Ok(table) => Arc::new(table),
             Err(error) => {

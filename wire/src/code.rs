@@ -124,6 +124,7 @@ codes! {
     DUPLICATE_SERVER_ID = 170, Peer, LATER, "another live provider has this server id", "give each provider its own server_id";
     BAD_MESSAGE = 171, Peer, Retry::Never, "a message could not be read", "check that versions differ by at most one";
     SUPERSEDED = 173, Peer, Retry::Never, "a newer connection of the same node took this one's place", "nothing; the newer one serves";
+    IDENTITY_MISMATCH = 174, Peer, Retry::Never, "a node says to be another one than its certificate", "give each node the certificate issued for its own cluster, role and id";
     UNAVAILABLE = 172, Peer, LATER, "the peer can't be reached", "wait for it or look at its log";
 }
 

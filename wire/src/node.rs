@@ -38,6 +38,8 @@ impl Kind {
     pub const PONG: Self = Self(5);
     /// The sender closes after this: a `hello::Refusal` in the body says why.
     pub const GOODBYE: Self = Self(6);
+    /// A header and nothing else, in clear before TLS and hello: `call` is the worker that a provider wants.
+    pub const PREFACE: Self = Self(7);
 }
 
 /// Everything of the header but the lengths.

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 
 use super::haproxy::{self, Haproxy};
 use super::load::Measured;
+use super::parts;
 use super::process::{self, Part};
 use super::report::{self, Row};
 use super::{Baseline, Options};
@@ -41,6 +42,9 @@ struct Subject {
     addr: String,
     login: bool,
     limits: &'static str,
+    /// The authority that the load believes; `None`: in clear.
+    ca: Option<String>,
+    _certs: Option<tempfile::TempDir>,
     _parts: Vec<Part>,
     _haproxy: Option<Haproxy>,
 }
@@ -69,7 +73,7 @@ pub async fn run(options: &Options) -> Result<()> {
 
 async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
     let echo = process::start(process::ourselves(&["bench-part", "echo"], pinned)?)?;
-    let mut subjects = vec![linkstead(pinned)?];
+    let mut subjects = vec![linkstead(options.tls, pinned)?];
     if options.baseline == Some(Baseline::Haproxy) {
         let haproxy = haproxy::start(&echo.addr, pinned).await?;
         let addr = haproxy.part.addr.clone();
@@ -77,7 +81,9 @@ async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
             name: "haproxy",
             addr,
             login: false,
-            limits: "nbthread 2, splice-auto",
+            limits: "nbthread 2, splice-auto, in clear",
+            ca: None,
+            _certs: None,
             _parts: Vec::new(),
             _haproxy: Some(haproxy),
         });
@@ -86,7 +92,9 @@ async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
         name: "echo",
         addr: echo.addr.clone(),
         login: false,
-        limits: "none",
+        limits: "none, in clear",
+        ca: None,
+        _certs: None,
         _parts: vec![echo],
         _haproxy: None,
     });
@@ -94,17 +102,31 @@ async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
 }
 
 /// A directory, a linkd and an echo provider, each in its own process.
-fn linkstead(pinned: bool) -> Result<Subject> {
-    let directory = process::start(process::ourselves(&["bench-part", "directory"], pinned)?)?;
-    let linkd = ["bench-part", "linkd", "--directory", &directory.addr];
-    let linkd = process::start(process::ourselves(&linkd, pinned)?)?;
-    let provider = ["bench-part", "provider", "--directory", &directory.addr];
-    let provider = process::start(process::ourselves(&provider, pinned)?)?;
+fn linkstead(tls: bool, pinned: bool) -> Result<Subject> {
+    let certs = if tls { Some(parts::certificates()?) } else { None };
+    let folder = certs.as_ref().map(|certs| certs.path().to_string_lossy().into_owned());
+    let start = |part: &[&str]| {
+        let mut args = [&["bench-part"], part].concat();
+        if let Some(folder) = &folder {
+            args.extend(["--certs", folder]);
+        }
+        process::start(process::ourselves(&args, pinned)?)
+    };
+    let directory = start(&["directory"])?;
+    let linkd = start(&["linkd", "--directory", &directory.addr])?;
+    let provider = start(&["provider", "--directory", &directory.addr])?;
     Ok(Subject {
         name: "linkstead",
         addr: linkd.addr.clone(),
         login: true,
-        limits: "frame 64 KiB, out queue 256 KiB, in flight 64, workers 1",
+        limits: match tls {
+            true => {
+                "TLS 1.3 for players, mTLS between nodes, frame 64 KiB, out queue 256 KiB, in flight 64, workers 1"
+            }
+            false => "in clear, frame 64 KiB, out queue 256 KiB, in flight 64, workers 1",
+        },
+        ca: folder.map(|folder| format!("{folder}/ca.pem")),
+        _certs: certs,
         _parts: vec![provider, linkd, directory],
         _haproxy: None,
     })
@@ -146,6 +168,9 @@ fn load(options: &Options, workload: &Workload, subject: &Subject) -> Result<Mea
     args.extend(["--measure-ms", measure_ms]);
     if subject.login {
         args.push("--login");
+    }
+    if let Some(ca) = &subject.ca {
+        args.extend(["--tls-ca", ca]);
     }
     let mut command: Command = process::ourselves(&args, workload.pinned())?;
     let output = command.output().context("running the load")?;

@@ -1,19 +1,16 @@
 //! A process that opens connections, logs each in, says how long that took and then keeps them, saying nothing.
 
-use std::io;
-use std::time::Duration;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt;
 use tokio::task::JoinSet;
 
 use super::{load, process};
 
 /// Logins in progress at once: enough that linkd always has one waiting.
 const AT_ONCE: usize = 128;
-/// Between two looks whether a connection has ended.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// What to hold.
 #[derive(Debug, Clone, clap::Args)]
@@ -25,6 +22,9 @@ pub struct Plan {
     /// The number of the first account.
     #[arg(long, default_value_t = 0)]
     pub first: usize,
+    /// Inside TLS, believing this authority.
+    #[arg(long)]
+    pub tls_ca: Option<PathBuf>,
 }
 
 /// What a holding process says when all are in.
@@ -46,7 +46,9 @@ pub async fn run(plan: &Plan) -> Result<()> {
         warm_ms: 0,
         measure_ms: 0,
         login: true,
+        tls_ca: plan.tls_ca.clone(),
     };
+    let tls = load.tls()?;
     let (mut held, mut errors) = (Vec::with_capacity(plan.count), 0);
     let began_us = node::clock::unix_micros();
     let mut coming = JoinSet::new();
@@ -54,8 +56,8 @@ pub async fn run(plan: &Plan) -> Result<()> {
     let last = plan.first + plan.count;
     while next < last || !coming.is_empty() {
         while next < last && coming.len() < AT_ONCE {
-            let (load, index) = (load.clone(), next);
-            coming.spawn(async move { load::connect(&load, index).await });
+            let (load, tls, index) = (load.clone(), tls.clone(), next);
+            coming.spawn(async move { load::connect(&load, tls.as_ref(), index).await });
             next += 1;
         }
         match coming.join_next().await {
@@ -72,20 +74,13 @@ pub async fn run(plan: &Plan) -> Result<()> {
     let done_us = node::clock::unix_micros();
     let said = Held { began_us, done_us, errors };
     process::say_ready(&serde_json::to_string(&said).context("saying what was held")?);
-    let closed = until_closed(&held).await;
-    anyhow::bail!("linkd closed a connection that did nothing: {closed}")
-}
-
-/// Waits until one of the connections ends.
-async fn until_closed(held: &[TcpStream]) -> io::Error {
-    loop {
-        for stream in held {
-            match stream.try_read(&mut [0]) {
-                Ok(0) => return io::ErrorKind::UnexpectedEof.into(),
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return error,
-                _ => {}
-            }
-        }
-        tokio::time::sleep(LOOK).await;
+    let mut ends = JoinSet::new();
+    for mut stream in held {
+        ends.spawn(async move {
+            let mut buf = [0; 64];
+            while matches!(stream.read(&mut buf).await, Ok(1..)) {}
+        });
     }
+    ends.join_next().await;
+    anyhow::bail!("linkd closed a connection that did nothing")
 }

@@ -1,11 +1,13 @@
 //! The load: sessions that each keep a window of requests outstanding and time every answer.
 
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
 use hdrhistogram::Histogram;
-use net::Tcp;
+use net::tls::{ClientTls, HANDSHAKE_TIMEOUT, NODE_NAME};
+use net::{Secured, Tcp};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -36,6 +38,17 @@ pub struct Plan {
     /// Shake hands and log in first.
     #[arg(long)]
     pub login: bool,
+    /// Inside TLS, believing this authority.
+    #[arg(long)]
+    pub tls_ca: Option<PathBuf>,
+}
+
+impl Plan {
+    /// What its connections believe.
+    pub(super) fn tls(&self) -> anyhow::Result<Option<ClientTls>> {
+        let Some(ca) = &self.tls_ca else { return Ok(None) };
+        Ok(Some(ClientTls::player(&std::fs::read(ca)?, NODE_NAME)?))
+    }
 }
 
 /// What a run measured.
@@ -56,8 +69,9 @@ pub async fn run(plan: &Plan) -> anyhow::Result<Measured> {
 
 async fn measure(plan: &Plan) -> anyhow::Result<Measured> {
     let mut streams = Vec::new();
+    let tls = plan.tls()?;
     for index in 0..plan.sessions {
-        streams.push(connect(plan, index).await?);
+        streams.push(connect(plan, tls.as_ref(), index).await?);
     }
     let start = Instant::now() + Duration::from_millis(plan.warm_ms);
     let end = start + Duration::from_millis(plan.measure_ms);
@@ -83,14 +97,23 @@ async fn measure(plan: &Plan) -> anyhow::Result<Measured> {
     Ok(Measured { ops_per_s, p50_us, p99_us, p999_us, errors })
 }
 
-pub(super) async fn connect(plan: &Plan, index: usize) -> anyhow::Result<TcpStream> {
-    let mut stream = Tcp::dial(&plan.addr).await?;
+pub(super) async fn connect(
+    plan: &Plan,
+    tls: Option<&ClientTls>,
+    index: usize,
+) -> anyhow::Result<Secured<TcpStream>> {
+    let stream = Tcp::dial(&plan.addr).await?;
+    let mut stream = match tls {
+        Some(tls) => tls.connect(stream, HANDSHAKE_TIMEOUT).await?,
+        None => Secured::Plain(stream),
+    };
     if plan.login {
         let (mut out, account) = (BytesMut::new(), format!("load-{index}"));
         handshake::client_done(&mut out);
         let auth = Auth { account: account.as_bytes(), ..Auth::default() };
         payload::encode_frame(&mut out, AUTH, Head::request(1), |out| auth.encode(out));
         stream.write_all(&out).await?;
+        stream.flush().await?;
         // linkd's hello, then the answer to Auth.
         let mut buf = BytesMut::new();
         let mut authed = false;
@@ -112,7 +135,7 @@ pub(super) async fn connect(plan: &Plan, index: usize) -> anyhow::Result<TcpStre
 /// Keeps `window` requests outstanding until `end`; answers after `start` count. Answers how long each took, in
 /// nanoseconds, and how many were refused.
 async fn session(
-    mut stream: TcpStream,
+    mut stream: Secured<TcpStream>,
     window: usize,
     body_bytes: usize,
     start: Instant,
@@ -135,6 +158,7 @@ async fn session(
                 next += 1;
             }
             stream.write_all(&out).await?;
+            stream.flush().await?;
             out.clear();
         } else {
             return Ok((times, refused));

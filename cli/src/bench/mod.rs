@@ -34,6 +34,9 @@ pub struct Options {
     /// Only this workload; may be given more than once.
     #[arg(long)]
     pub workload: Vec<String>,
+    /// TLS for the players and between the nodes; without it everything goes in clear over loopback.
+    #[arg(long)]
+    pub tls: bool,
     /// Measure a baseline beside us.
     #[arg(long)]
     pub baseline: Option<Baseline>,

@@ -1,12 +1,14 @@
 //! The processes of a bench, each on a current-thread runtime unless it is a server of ours with threads of its own.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use base::NodeId;
 use clap::Subcommand;
 use linkstead::{Cx, Env, Linkds, module};
-use net::Tcp;
+use net::hello::Role;
+use net::{Security, Tcp};
 use node::config::NodeConfig;
 use tokio_util::sync::CancellationToken;
 
@@ -22,17 +24,56 @@ pub enum Part {
     /// Connections that log in and say nothing more.
     Hold(hold::Plan),
     /// A directory.
-    Directory,
+    Directory {
+        #[command(flatten)]
+        proof: Proof,
+    },
     /// A linkd.
     Linkd {
         #[arg(long)]
         directory: String,
+        #[command(flatten)]
+        proof: Proof,
     },
     /// A provider with the echo module.
     Provider {
         #[arg(long)]
         directory: String,
+        #[command(flatten)]
+        proof: Proof,
     },
+}
+
+/// How a part proves who it is: with the certificates in a folder, or not at all.
+#[derive(Debug, clap::Args)]
+pub struct Proof {
+    #[arg(long)]
+    certs: Option<PathBuf>,
+}
+
+impl Proof {
+    fn security(&self, role: Role) -> anyhow::Result<Security> {
+        let mut config = NodeConfig { insecure: self.certs.is_none(), ..NodeConfig::default() };
+        config.tls.dir = self.certs.clone().unwrap_or_default();
+        Ok(node::tls::secure(&config, role, &NodeId::new(id(role))?)?.security)
+    }
+}
+
+fn id(role: Role) -> &'static str {
+    match role {
+        Role::Provider => "game-1",
+        other => crate::config::default_id(other),
+    }
+}
+
+/// Certificates for all parts, in a folder that goes away with what is returned.
+pub fn certificates() -> anyhow::Result<tempfile::TempDir> {
+    let folder = tempfile::tempdir()?;
+    let roles = [Role::Directory, Role::Linkd, Role::Provider];
+    let nodes: Result<Vec<_>, _> =
+        roles.into_iter().map(|role| NodeId::new(id(role)).map(|node| (role, node))).collect();
+    crate::cert::provide(folder.path(), &NodeConfig::default().cluster, &nodes?)?;
+    Ok(folder)
 }
 
 const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -48,17 +89,18 @@ pub fn run(part: Part) -> anyhow::Result<()> {
                 Ok(())
             }
             Part::Hold(plan) => hold::run(&plan).await,
-            Part::Directory => directory().await,
-            Part::Linkd { directory } => linkd(&directory).await,
-            Part::Provider { directory } => provider(&directory).await,
+            Part::Directory { proof } => directory(&proof).await,
+            Part::Linkd { directory, proof } => linkd(&directory, &proof).await,
+            Part::Provider { directory, proof } => provider(&directory, &proof).await,
         }
     })
 }
 
-async fn directory() -> anyhow::Result<()> {
+async fn directory(proof: &Proof) -> anyhow::Result<()> {
     let listener = Tcp::listen(ANY)?;
     process::say_ready(&listener.local_addr()?.to_string());
-    let parts = service_manager::server::Parts::new(&NodeConfig::default(), None, None)?;
+    let mut parts = service_manager::server::Parts::new(&NodeConfig::default(), None, None)?;
+    parts.security = proof.security(Role::Directory)?;
     let config = service_manager::ServiceManagerConfig {
         warming: Some(node::config::Time::millis(0)),
         ..Default::default()
@@ -67,15 +109,17 @@ async fn directory() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn join(directory: &str, name: &str, role: &str) -> anyhow::Result<(NodeId, node::Directory)> {
-    let node = NodeId::new(name)?;
+fn join(directory: &str, role: Role, security: Security) -> anyhow::Result<(NodeId, node::Directory)> {
+    let node = NodeId::new(id(role))?;
     let config = NodeConfig { directory: vec![directory.to_string()], ..NodeConfig::default() };
-    let joined = crate::role::join(&config, &node, role, String::new(), CancellationToken::new());
+    let cancel = CancellationToken::new();
+    let joined = crate::role::join(&config, &node, role, String::new(), security, cancel);
     Ok((node, joined))
 }
 
-async fn linkd(directory: &str) -> anyhow::Result<()> {
-    let (node, directory) = join(directory, "linkd-1", "linkd")?;
+async fn linkd(directory: &str, proof: &Proof) -> anyhow::Result<()> {
+    let security = proof.security(Role::Linkd)?;
+    let (node, directory) = join(directory, Role::Linkd, security.clone())?;
     let caps = 100_000;
     let config = linkd::Config {
         listen: ANY,
@@ -87,15 +131,25 @@ async fn linkd(directory: &str) -> anyhow::Result<()> {
         unauthed_max: caps,
         ..linkd::Config::default()
     };
-    let env = linkd::Env { cluster: NodeConfig::default().cluster, node, directory };
+    let files = |end: &str| {
+        proof.certs.as_ref().map(|folder| folder.join(format!("{node}.{end}"))).unwrap_or_default()
+    };
+    // A node's certificate serves players just as well.
+    let players =
+        linkd::config::Tls { cert: files("pem"), key: files("key"), ..Default::default() }.load()?;
+    let tls = players.map(|players| players.tls);
+    let cluster = NodeConfig::default().cluster;
+    let env = linkd::Env { security, tls, ..linkd::Env::insecure(&cluster, node, directory) };
     let linkd = linkd::start(&config, env).await?;
     process::say_ready(&linkd.client_addr.to_string());
     std::future::pending().await
 }
 
-async fn provider(directory: &str) -> anyhow::Result<()> {
-    let (node, directory) = join(directory, "game-1", "provider")?;
-    let env = Env::new(&NodeConfig::default().cluster, node, Linkds::Directory(directory));
+async fn provider(directory: &str, proof: &Proof) -> anyhow::Result<()> {
+    let security = proof.security(Role::Provider)?;
+    let (node, directory) = join(directory, Role::Provider, security.clone())?;
+    let mut env = Env::new(&NodeConfig::default().cluster, node, Linkds::Directory(directory));
+    env.security = security;
     // A bench logs everybody in at once.
     let config = linkstead::Config { max_online_new: u32::MAX, ..linkstead::Config::default() };
     let running = linkstead::provider("echo")

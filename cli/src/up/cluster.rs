@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use base::NodeId;
 use linkd::config::Listen;
 use linkstead::{Env, Linkds, Running};
-use net::Tcp;
+use net::hello::Role;
+use net::{Security, Tcp};
 use node::admin::Operate;
 use node::config::{NodeConfig, Reconnect, Time};
 use node::lifecycle::Budgets;
@@ -17,6 +18,7 @@ use service_manager::ServiceManagerConfig;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use super::certs::Certs;
 use super::ports::Ports;
 use super::{Options, READY, Say};
 use crate::Failed;
@@ -34,6 +36,7 @@ const DRAIN: Budgets = Budgets {
 /// Everything that runs.
 pub struct Cluster {
     config: NodeConfig,
+    certs: Certs,
     ports: Ports,
     directory: Part,
     directory_over: JoinHandle<Result<(), service_manager::ServeError>>,
@@ -47,6 +50,9 @@ struct Part {
     /// `None`: the directory itself.
     directory: Option<Directory>,
     ops_addr: SocketAddr,
+    /// How it proves who it is.
+    security: Security,
+    readiness: Readiness,
     /// Ends what serves its ops port and its membership.
     cancel: CancellationToken,
 }
@@ -56,9 +62,10 @@ impl Cluster {
     pub async fn start(options: &Options, ports: Ports, say: Say) -> Result<Self, Failed> {
         let fast = Reconnect { first: Time::millis(10), max: Time::millis(200) };
         let mut config = NodeConfig { reconnect: fast, ..NodeConfig::default() };
-        let (directory, directory_over) = start_directory(&mut config, ports, say)?;
+        let certs = Certs::new(options, &config)?;
+        let (directory, directory_over) = start_directory(&mut config, &certs, ports, say)?;
         let (linkds, providers) = (Vec::new(), Vec::new());
-        let mut cluster = Self { config, ports, directory, directory_over, linkds, providers };
+        let mut cluster = Self { config, certs, ports, directory, directory_over, linkds, providers };
         for instance in 0..options.linkds {
             cluster.start_linkd(instance, say).await?;
         }
@@ -72,19 +79,24 @@ impl Cluster {
     fn part(
         &self,
         name: &str,
-        tier: &str,
+        role: Role,
         ops: SocketAddr,
     ) -> Result<(Part, tokio::net::TcpListener), Failed> {
         let node = NodeId::new(name).map_err(|error| Failed::Running(error.into()))?;
         let (listener, ops_addr) = listen(ops)?;
         let cancel = CancellationToken::new();
-        let directory = role::join(&self.config, &node, tier, ops_addr.to_string(), cancel.clone());
-        Ok((Part { node, directory: Some(directory), ops_addr, cancel }, listener))
+        let proven = self.certs.prove(&self.config, role, &node)?;
+        let (security, readiness) = (proven.security.clone(), Readiness::new(&[]));
+        // It ends with the process, which is when the cluster ends.
+        drop(proven.keep(readiness.clone()));
+        let ops = ops_addr.to_string();
+        let directory = role::join(&self.config, &node, role, ops, security.clone(), cancel.clone());
+        Ok((Part { node, directory: Some(directory), ops_addr, security, readiness, cancel }, listener))
     }
 
     async fn start_linkd(&mut self, instance: u16, say: Say) -> Result<(), Failed> {
         let name = format!("linkd-{}", instance + 1);
-        let (part, listener) = self.part(&name, "linkd", self.ports.linkd_ops(instance))?;
+        let (part, listener) = self.part(&name, Role::Linkd, self.ports.linkd_ops(instance))?;
         let config = linkd::Config {
             listen: self.ports.linkd_clients(instance),
             ws_listen: Listen::At(self.ports.linkd_websockets(instance)),
@@ -94,9 +106,8 @@ impl Cluster {
         };
         let directory = part.directory()?;
         let env = linkd::Env {
-            cluster: self.config.cluster.clone(),
-            node: part.node.clone(),
-            directory: directory.clone(),
+            security: part.security.clone(),
+            ..linkd::Env::insecure(&self.config.cluster, part.node.clone(), directory.clone())
         };
         let started = within(&name, linkd::start(&config, env)).await?;
         let linkd = Arc::new(started.map_err(|error| Failed::Usage(error.to_string()))?);
@@ -116,10 +127,11 @@ impl Cluster {
 
     async fn start_provider(&mut self, instance: u16, say: Say) -> Result<(), Failed> {
         let name = format!("game-{}", instance + 1);
-        let (part, listener) = self.part(&name, "provider", self.ports.provider_ops(instance))?;
+        let (part, listener) = self.part(&name, Role::Provider, self.ports.provider_ops(instance))?;
         let directory = part.directory()?;
         let mut env = Env::new(&self.config.cluster, part.node.clone(), Linkds::Directory(directory.clone()));
         env.budgets = DRAIN;
+        env.security = part.security.clone();
         let config = linkstead::Config {
             server_id: u32::from(instance) + 1,
             // On one machine nobody needs to be spared a rush of logins, and an account always finds its own provider.
@@ -194,7 +206,7 @@ impl Part {
         operator: O,
     ) -> Result<(), Failed> {
         let metrics = Some(telemetry::metrics().context("metrics")?);
-        let ops = Ops { shutdown, readiness: Readiness::new(&[]), metrics };
+        let ops = Ops { shutdown, readiness: self.readiness.clone(), metrics };
         // It ends with the part's token; an error of its listener shows as an ops port that is gone.
         tokio::spawn(ops::serve(listener, ops, Arc::new(operator), self.cancel.clone()));
         Ok(())
@@ -222,15 +234,24 @@ async fn within<T>(name: &str, starting: impl Future<Output = T>) -> Result<T, F
 
 type Serving = JoinHandle<Result<(), service_manager::ServeError>>;
 
-fn start_directory(config: &mut NodeConfig, ports: Ports, say: Say) -> Result<(Part, Serving), Failed> {
+fn start_directory(
+    config: &mut NodeConfig,
+    certs: &Certs,
+    ports: Ports,
+    say: Say,
+) -> Result<(Part, Serving), Failed> {
     let (listener, addr) = listen(ports.directory())?;
     let (ops_listener, ops_addr) = listen(ports.directory_ops())?;
     config.directory = vec![addr.to_string()];
     config.stop.propagation = Time::millis(0);
     let metrics = telemetry::metrics().context("metrics")?;
     let parts = service_manager::server::Parts::new(config, Some(ops_listener), Some(metrics));
-    let parts = parts.context("the directory")?;
+    let mut parts = parts.context("the directory")?;
     let (node, cancel) = (parts.node.clone(), CancellationToken::new());
+    let proven = certs.prove(config, Role::Directory, &node)?;
+    let (security, readiness) = (proven.security.clone(), parts.readiness.clone());
+    parts.security = security.clone();
+    drop(proven.keep(readiness.clone()));
     let stop = cancel.clone();
     let settings = ServiceManagerConfig {
         heartbeat: Time::secs(1),
@@ -240,5 +261,5 @@ fn start_directory(config: &mut NodeConfig, ports: Ports, say: Say) -> Result<(P
     };
     let over = tokio::spawn(async move { service_manager::run(&settings, listener, parts, stop).await });
     say.line(&format!("{node:<17} ready   {addr}  ops {ops_addr}"));
-    Ok((Part { node, directory: None, ops_addr, cancel }, over))
+    Ok((Part { node, directory: None, ops_addr, security, readiness, cancel }, over))
 }

@@ -1,8 +1,10 @@
 //! `linkstead up`: a whole cluster in this process, started in the documented order and stopped in its reverse.
 
+mod certs;
 mod cluster;
 mod ports;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -40,6 +42,10 @@ pub struct Options {
     /// The first of the ports: gateways on +10 and +12, the directory on +20, ops from +0. 0 takes free ones.
     #[arg(long, default_value_t = 7700)]
     pub base_port: u16,
+    /// A folder of certificates, made when it is empty, so that other processes can join. Without it the nodes'
+    /// certificates exist in memory only, and nobody can.
+    #[arg(long)]
+    pub certs: Option<PathBuf>,
     /// What is logged to standard error. That the directory keeps nothing is no news here.
     #[arg(long, default_value = "warn,service_manager=error")]
     pub log: String,

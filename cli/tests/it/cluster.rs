@@ -67,6 +67,7 @@ fn join(directory: SocketAddr, name: &str, role: &str) -> (NodeId, node::Directo
         directory: vec![directory.to_string()],
         ops_address: String::new(),
         reconnect: net::dial::Backoff::new(Duration::from_millis(10), Duration::from_millis(100), seed),
+        security: net::Security::Insecure,
     };
     (node, node::directory::join(join, cancel.clone()), cancel)
 }
@@ -76,9 +77,7 @@ async fn linkd(directory: SocketAddr, name: &str) -> Arc<linkd::Linkd> {
     let (ws_listen, workers) = (linkd::config::Listen::Off, 2);
     let config =
         linkd::Config { listen: ANY, ws_listen, provider_listen: ANY, workers, ..Default::default() };
-    Arc::new(
-        within(linkd::start(&config, linkd::Env { cluster: "test".into(), node, directory })).await.unwrap(),
-    )
+    Arc::new(within(linkd::start(&config, linkd::Env::insecure("test", node, directory))).await.unwrap())
 }
 
 /// A provider, and what kills it without a word.

@@ -3,7 +3,9 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
+mod cert;
 mod cluster;
+mod identity;
 mod process;
 mod reference;
 mod roles;

@@ -29,7 +29,11 @@ pub fn linkstead(args: &[&str]) -> Command {
 
 impl Process {
     pub fn start(args: &[&str]) -> Self {
-        let mut child = linkstead(args).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        Self::spawn(linkstead(args))
+    }
+
+    pub fn spawn(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = sync_channel(10_000);
         let stdout = child.stdout.take().unwrap();
         std::thread::spawn(move || {

@@ -12,6 +12,8 @@ fn directory(port: &str) -> Process {
         &set,
         "--set",
         "node.ops=127.0.0.1:0",
+        "--set",
+        "node.insecure=true",
     ]);
     process.wait_for("service-manager ready");
     process
@@ -24,6 +26,7 @@ fn linkd_args(directory: &str) -> Vec<String> {
         "linkd.ws_listen=127.0.0.1:0",
         "linkd.provider_listen=127.0.0.1:0",
         "node.ops=127.0.0.1:0",
+        "node.insecure=true",
     ] {
         args.extend(["--set".into(), set.to_string()]);
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use base::Mono;
 use net::proxy::{self, BadHeader};
-use net::ws;
+use net::{Secured, ws};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Transport;
@@ -34,7 +34,7 @@ pub fn enter<S: Stream>(
 ) {
     let since = worker.now();
     let layers = &worker.settings.layers;
-    if transport == Transport::Tcp && !layers.proxy {
+    if transport == Transport::Tcp && !layers.proxy && worker.settings.tls.is_none() {
         return client::open(worker, stream, Arrival { addr, admission, transport, since, pulse: None });
     }
     let (worker, door) = (worker.clone(), admission.door());
@@ -70,13 +70,23 @@ async fn climb<S: Stream>(
             addr = client;
         }
         if let Err(why) = admission.comes_from(addr.ip()) {
-            if let Some(code) = why.code() {
+            // Nothing can be said in clear where TLS is expected.
+            if let Some(code) = why.code().filter(|_| worker.settings.tls.is_none()) {
                 let told = acceptor::tell(&mut stream, transport, code);
                 let _ = tokio::time::timeout(LAST_WORDS, told).await;
             }
             return Err(why);
         }
     }
+    let stream = match &worker.settings.tls {
+        None => Secured::Plain(stream),
+        Some(tls) => tls.accept(stream, worker.settings.layers.handshake_timeout).await.map_err(|error| {
+            metrics::counter!("linkstead_linkd_tls_refused_total", "cause" => error.cause.label())
+                .increment(1);
+            tracing::debug!(%addr, %error, "no TLS");
+            Turned::Tls
+        })?,
+    };
     match transport {
         Transport::Tcp => {
             client::open(worker, stream, Arrival { addr, admission, transport, since, pulse: None });

@@ -15,8 +15,10 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use base::{Generation, ModuleId};
+use net::hello::Ours;
+use net::strangers::Place;
 use net::ws::Origins;
-use net::{NetIo, Peer};
+use net::{NetIo, Security, ServerTls};
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 use tokio::time::MissedTickBehavior;
@@ -42,8 +44,7 @@ pub enum Letter<N: NetIo> {
     },
     Provider {
         stream: N::Detached,
-        peer: Peer,
-        conn: Generation,
+        guest: Box<Guest>,
     },
     Kick {
         who: Who,
@@ -53,6 +54,21 @@ pub enum Letter<N: NetIo> {
     },
     /// Close every session, answer when the last one is gone, and end.
     Stop(oneshot::Sender<()>),
+}
+
+/// A connection to the provider port that has named a worker and not yet said who it is.
+#[derive(Debug)]
+pub struct Guest {
+    pub addr: SocketAddr,
+    /// The worker that its preface names.
+    pub wanted: u32,
+    /// How many workers there are.
+    pub workers: usize,
+    pub conn: Generation,
+    pub ours: Ours,
+    pub security: Security,
+    /// Its place among those who have not said who they are.
+    pub place: Place,
 }
 
 /// How a client's bytes travel.
@@ -97,6 +113,8 @@ pub struct Settings {
     pub write_timeout: Duration,
     /// Whether linkd speaks first.
     pub greet: bool,
+    /// What players see; `None` is a port in clear.
+    pub tls: Option<ServerTls>,
 }
 
 /// What all workers of a linkd share.
@@ -141,9 +159,9 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                     Ok(stream) => entry::enter(&worker, stream, addr, admission, transport),
                     Err(error) => tracing::warn!(%addr, %error, "a client connection could not be taken over"),
                 },
-                Letter::Provider { stream, peer, conn } => match io.attach(stream) {
-                    Ok(stream) => provider::open(&worker, stream, peer, conn),
-                    Err(error) => tracing::warn!(node = %peer.node, %error, "a connection could not be taken over"),
+                Letter::Provider { stream, guest } => match io.attach(stream) {
+                    Ok(stream) => provider::open(&worker, stream, *guest),
+                    Err(error) => tracing::warn!(addr = %guest.addr, %error, "a connection could not be taken over"),
                 },
                 Letter::Kick { who, code, text, kicked } => {
                     let before = worker.sessions();

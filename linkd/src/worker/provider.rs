@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use base::{AppVersion, Generation, Mono};
-use net::Peer;
+use net::hello::{self, HelloError, Role};
 use net::link::{self, Closed, Handler, Link};
-use net::outbox;
+use net::tls::HANDSHAKE_TIMEOUT;
+use net::{Peer, Secured, outbox};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::code;
@@ -16,17 +17,51 @@ use wire::link::{
 };
 use wire::node::{Frame, Kind};
 
+use super::Guest;
 use super::state::Worker;
+use crate::acceptor::provider_refused;
 use crate::router::{Event, Request};
 
-/// Takes a provider's connection in and starts its task.
-pub fn open<S>(worker: &Rc<Worker>, stream: S, peer: Peer, conn: Generation)
+/// Takes a connection in and starts its task: it proves who it is, and is a provider from then on.
+pub fn open<S>(worker: &Rc<Worker>, stream: S, guest: Guest)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
-    let (read, write) = tokio::io::split(stream);
-    let link = Link::new(peer, conn, write);
-    tokio::task::spawn_local(serve(worker.clone(), link, read));
+    let worker = worker.clone();
+    tokio::task::spawn_local(async move {
+        let (addr, conn) = (guest.addr, guest.conn);
+        let (stream, peer) = match greet(stream, guest).await {
+            Ok(greeted) => greeted,
+            Err(error) => {
+                provider_refused(error.label());
+                tracing::warn!(%addr, %error, "a provider was not let in");
+                return;
+            }
+        };
+        let (read, write) = tokio::io::split(stream);
+        serve(worker, Link::new(peer, conn, write), read).await;
+    });
+}
+
+/// TLS and hello. The place among the strangers is free when it ends.
+async fn greet<S>(stream: S, guest: Guest) -> Result<(Secured<S>, Peer), HelloError>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Guest { addr, wanted, workers, ours, security, place: _place, .. } = guest;
+    let secured = security.accept(stream, addr, HANDSHAKE_TIMEOUT).await;
+    let (mut stream, proof) = secured.map_err(HelloError::Tls)?;
+    let peer = hello::accept_if(&mut stream, &proof, &ours, &[Role::Provider], |peer| {
+        if peer.worker != wanted {
+            return Err(format!("the preface asks for worker {wanted} and the hello for {}", peer.worker));
+        }
+        match usize::try_from(wanted) {
+            Ok(index) if index < workers => Ok(()),
+            _ => Err(format!("there is no worker {wanted}; this linkd has 0 to {}", workers - 1)),
+        }
+    });
+    let peer = peer.await?;
+    Ok((stream, peer))
 }
 
 async fn serve<R: AsyncRead + Unpin>(worker: Rc<Worker>, link: Link, mut read: R) {

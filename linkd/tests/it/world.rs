@@ -10,9 +10,11 @@ use linkd::admission::{Caps, Door};
 use linkd::counters::{Counters, Totals};
 use linkd::mailbox::Mailbox;
 use linkd::router::Rules;
-use linkd::worker::{self, Layers, Letter, Settings, Shared, Transport};
+use linkd::worker::{self, Guest, Layers, Letter, Settings, Shared, Transport};
+use net::hello::{self, Ours, Proof, Role};
 use net::link::{Closed, Handler, Link};
-use net::{NetIo, Peer, Tcp, outbox};
+use net::strangers::Strangers;
+use net::{NetIo, Peer, Security, Tcp, outbox};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -64,6 +66,7 @@ pub fn settings() -> Settings {
         frame_timeout: timeout,
         write_timeout: timeout,
         greet: true,
+        tls: None,
     }
 }
 
@@ -127,20 +130,10 @@ impl World {
 
     /// A provider of static module 7 that answers every request with its own body, as Send.
     pub async fn provider(&self, node: &str, echo: bool) -> Provider {
-        let (ours, theirs) = Self::pair().await;
-        let peer = |node: &str, role| Peer {
-            node: NodeId::new(node).unwrap(),
-            role,
-            epoch: Epoch(1),
-            features: 0,
-            worker: 0,
-        };
-        let stream = Tcp.detach(theirs).unwrap();
         let conn = Generation(base::hash::bytes(node.as_bytes()));
-        let letter = Letter::Provider { stream, peer: peer(node, net::hello::Role::Provider), conn };
-        assert!(self.mailbox.post(letter).is_ok());
+        let (ours, peer) = self.greeted(node, conn).await;
         let (mut read, write) = tokio::io::split(ours);
-        let link = Link::new(peer("linkd-1", net::hello::Role::Linkd), Generation(1), write);
+        let link = Link::new(peer, Generation(1), write);
         tokio::spawn(outbox::drive(link.outbox.clone()));
         let (frames, seen) = mpsc::channel(100_000);
         let mut inbound = Inbound { link: link.clone(), frames, echo };
@@ -161,14 +154,30 @@ impl World {
         Provider { link, seen }
     }
 
+    /// A provider's connection after its hello.
+    async fn greeted(&self, node: &str, conn: Generation) -> (TcpStream, Peer) {
+        let (mut stream, theirs) = Self::pair().await;
+        let addr = stream.local_addr().unwrap();
+        let ours = |node: &str, role| Ours {
+            cluster: "dev".into(),
+            node: NodeId::new(node).unwrap(),
+            role,
+            epoch: Epoch(1),
+            worker: 0,
+        };
+        let place = Strangers::new(1, 1).enter(addr.ip()).unwrap();
+        let (security, linkd) = (Security::Insecure, ours("linkd-1", Role::Linkd));
+        let guest = Box::new(Guest { addr, wanted: 0, workers: 1, conn, ours: linkd, security, place });
+        let letter = Letter::Provider { stream: Tcp.detach(theirs).unwrap(), guest };
+        assert!(self.mailbox.post(letter).is_ok());
+        let (proof, provider) = (Proof::Loopback(addr), ours(node, Role::Provider));
+        let peer = within(hello::offer(&mut stream, &proof, &provider, &[Role::Linkd])).await.unwrap();
+        (stream, peer)
+    }
+
     /// A provider of static module 9 that says who it is and then never reads again.
     pub async fn mute_provider(&self, node: &str) -> TcpStream {
-        let (mut ours, theirs) = Self::pair().await;
-        let role = net::hello::Role::Provider;
-        let node = NodeId::new(node).unwrap();
-        let peer = Peer { node, role, epoch: Epoch(1), features: 0, worker: 0 };
-        let letter = Letter::Provider { stream: Tcp.detach(theirs).unwrap(), peer, conn: Generation(999) };
-        assert!(self.mailbox.post(letter).is_ok());
+        let (mut ours, _) = self.greeted(node, Generation(999)).await;
         let mut out = BytesMut::new();
         let announce = message::Announce { server_id: 999, ..Default::default() };
         wire::node::encode_message(&mut out, &wire::node::Meta::call(link::ANNOUNCE, 1, 0), &announce);

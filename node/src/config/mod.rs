@@ -19,7 +19,7 @@ use serde_path_to_error::Segment;
 pub use problem::{BadSetting, Place, Problem};
 pub use reference::{print_config, reference};
 pub use schema::schema_of;
-pub use section::{Log, LogFormat, NodeConfig, PRESETS, Reconnect, Stop};
+pub use section::{Log, LogFormat, NodeConfig, NodeTls, PRESETS, Reconnect, Stop};
 pub use source::{ENV_PREFIX, Preset, Sources, environment};
 pub use units::{BadUnit, Secret, Size, Time};
 

@@ -1,10 +1,12 @@
 //! The `[node]` section, which every process has.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::problem::BadSetting;
 use super::source::Preset;
 use super::units::Time;
 use crate::lifecycle::Budgets;
@@ -30,8 +32,11 @@ pub struct NodeConfig {
     pub directory: Vec<String>,
     /// The host name or address under which others reach this node.
     pub host: String,
-    /// Nodes talk without TLS and are taken at their word; only over loopback.
+    /// Nodes talk without TLS and are taken at their word. Such a node listens on loopback and dials loopback only. Set
+    /// this or `[node.tls]`, not both; with neither a node does not start.
     pub insecure: bool,
+    /// The certificates with which nodes prove to each other who they are; `linkstead cert` makes them.
+    pub tls: NodeTls,
     /// How long whoever stops this process waits before killing it. The stop's budgets must fit in it.
     pub grace: Time,
     /// How long each stage of a stop may take.
@@ -42,6 +47,23 @@ pub struct NodeConfig {
     pub ops: Option<SocketAddr>,
     /// What is logged, and how.
     pub log: Log,
+}
+
+/// Files of a node's certificates, PEM text. They are read again when they change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct NodeTls {
+    /// A folder as `linkstead cert` fills it: ca.pem, ID.pem and ID.key, where ID is this node's id. Empty: not set.
+    pub dir: PathBuf,
+    /// The authorities that this node believes, instead of ca.pem in `dir`. Empty: not set.
+    pub ca: PathBuf,
+    /// This node's certificate, and those between it and an authority, instead of ID.pem in `dir`. Empty: not set.
+    pub cert: PathBuf,
+    /// The certificate's private key, instead of ID.key in `dir`. Only its owner may read the file: mode 0600. Empty:
+    /// not set.
+    pub key: PathBuf,
+    /// How often the files are looked at for changes; SIGHUP has them looked at once.
+    pub look: Time,
 }
 
 /// Budgets of a stop's stages; together below `node.grace`.
@@ -95,13 +117,46 @@ impl Default for NodeConfig {
             profile: String::new(),
             directory: vec!["127.0.0.1:7720".to_owned()],
             host: "127.0.0.1".to_owned(),
-            insecure: true,
+            insecure: false,
+            tls: NodeTls::default(),
             grace: Time::secs(30),
             stop: Stop::default(),
             reconnect: Reconnect::default(),
             ops: None,
             log: Log::default(),
         }
+    }
+}
+
+impl Default for NodeTls {
+    fn default() -> Self {
+        let (dir, ca, cert, key) = Default::default();
+        Self { dir, ca, cert, key, look: Time::secs(30) }
+    }
+}
+
+impl NodeTls {
+    /// Whether any file is named.
+    pub fn is_set(&self) -> bool {
+        [&self.dir, &self.ca, &self.cert, &self.key].iter().any(|path| !path.as_os_str().is_empty())
+    }
+
+    /// The files of the node `id`: authorities, certificate, key. Refuses when one is not named.
+    pub fn files(&self, id: &str) -> Result<[PathBuf; 3], BadSetting> {
+        let file = |key, own: &Path, name: String| match (own.as_os_str(), self.dir.as_os_str()) {
+            (own, _) if !own.is_empty() => Ok(PathBuf::from(own)),
+            (_, dir) if !dir.is_empty() => Ok(self.dir.join(name)),
+            _ => Err(BadSetting::new(
+                "node.tls",
+                key,
+                "no file is named; name it here, or a folder in node.tls.dir",
+            )),
+        };
+        Ok([
+            file("ca", &self.ca, "ca.pem".to_owned())?,
+            file("cert", &self.cert, format!("{id}.pem"))?,
+            file("key", &self.key, format!("{id}.key"))?,
+        ])
     }
 }
 
@@ -137,11 +192,18 @@ impl NodeConfig {
         }
     }
 
-    /// Why a node can't listen on `addr`: without TLS whoever reaches it is believed.
+    /// Why a node can't take other nodes on `addr`: without certificates whoever reaches it is believed.
     pub fn refuse_beyond_loopback(&self, addr: SocketAddr) -> Option<String> {
-        let beyond = !addr.ip().is_loopback();
-        beyond
-            .then(|| format!("{} is beyond loopback, and nodes are not proven to each other yet", addr.ip()))
+        let beyond = !addr.ip().to_canonical().is_loopback() && !self.tls.is_set();
+        beyond.then(|| {
+            format!("{} is beyond loopback, where nodes must prove who they are; set node.tls.dir", addr.ip())
+        })
+    }
+
+    /// Why the ops port can't listen on `addr`: it takes everybody who reaches it at their word.
+    pub fn refuse_ops(&self, addr: SocketAddr) -> Option<String> {
+        let beyond = !addr.ip().to_canonical().is_loopback();
+        beyond.then(|| format!("{} is beyond loopback, and operators don't prove who they are", addr.ip()))
     }
 
     /// Back-off between tries, its jitter drawn from this node's name.

@@ -4,6 +4,8 @@
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use net::hello::{Proof, Role};
+use net::tls::{Cause, HANDSHAKE_TIMEOUT, TlsError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,7 +16,7 @@ use wire::directory as msg;
 
 use super::error::JoinError;
 use super::session::{End, session};
-use super::{Directory, Shared};
+use super::{Directory, Join, Shared};
 use crate::stub::directory::directory_client::DirectoryClient;
 
 /// Messages on their way to the directory. When it is full the session waits, at most as long as its lease.
@@ -26,7 +28,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// A session that lived this long begins the waits anew.
 const HELD: Duration = Duration::from_secs(1);
 
-/// Dials `addr` (`host:port`) through `net` for a tonic client. The connection is plain: loopback for now.
+/// Dials `addr` (`host:port`) through `net` for a tonic client, in clear: for the ops port, which is loopback's.
 pub async fn channel(addr: &str) -> Result<Channel, tonic::transport::Error> {
     let endpoint = Endpoint::from_shared(format!("http://{addr}"))?;
     let addr = addr.to_owned();
@@ -35,6 +37,34 @@ pub async fn channel(addr: &str) -> Result<Channel, tonic::transport::Error> {
         async move { net::Tcp::dial(&addr).await.map(TokioIo::new) }
     });
     endpoint.connect_with_connector(connector).await
+}
+
+/// Dials a directory, which must prove that it is one of this cluster.
+async fn directory_channel(join: &Join, addr: &str) -> Result<Channel, tonic::transport::Error> {
+    // TLS is shaken in the connector: tonic sees a plain stream either way.
+    let endpoint = Endpoint::from_shared(format!("http://{addr}"))?;
+    let (addr, security, cluster) = (addr.to_owned(), join.security.clone(), join.cluster.clone());
+    let connector = tower::service_fn(move |_: Uri| {
+        let (addr, security, cluster) = (addr.clone(), security.clone(), cluster.clone());
+        async move {
+            security.may_dial(&addr)?;
+            let stream = net::Tcp::dial(&addr).await?;
+            let (stream, proof) = security.dial(stream, &addr, HANDSHAKE_TIMEOUT).await?;
+            judge(&proof, &cluster, &addr)?;
+            Ok::<_, TlsError>(TokioIo::new(stream))
+        }
+    });
+    endpoint.connect_with_connector(connector).await
+}
+
+fn judge(proof: &Proof, cluster: &str, addr: &str) -> Result<(), TlsError> {
+    match proof {
+        Proof::Certificate(is) if is.role != Role::Directory || is.cluster != cluster => {
+            let why = format!("{addr} is {is}, and no directory of cluster {cluster:?}");
+            Err(TlsError::new(Cause::Identity, why))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Keeps a session until `cancel`, leave, or a refusal that no waiting can change.
@@ -85,7 +115,7 @@ async fn once(directory: &Directory, addr: &str) -> End {
     let opened = tokio::select! {
         biased;
         () = directory.shared.leave.cancelled() => return End::Left,
-        opened = tokio::time::timeout(OPEN_TIMEOUT, open(addr)) => opened,
+        opened = tokio::time::timeout(OPEN_TIMEOUT, open(&directory.shared.join, addr)) => opened,
     };
     match opened {
         Ok(Ok((to, from))) => session(directory, from, to).await,
@@ -94,8 +124,11 @@ async fn once(directory: &Directory, addr: &str) -> End {
     }
 }
 
-async fn open(addr: &str) -> Result<(mpsc::Sender<msg::ToDirectory>, Streaming<msg::FromDirectory>), String> {
-    let channel = channel(addr).await.map_err(|error| chain(&error))?;
+async fn open(
+    join: &Join,
+    addr: &str,
+) -> Result<(mpsc::Sender<msg::ToDirectory>, Streaming<msg::FromDirectory>), String> {
+    let channel = directory_channel(join, addr).await.map_err(|error| chain(&error))?;
     let (to, outbox) = mpsc::channel(OUTBOX_MESSAGES_MAX);
     let mut client = DirectoryClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let from = client.session(ReceiverStream::new(outbox)).await.map_err(|status| status.to_string())?;

@@ -11,10 +11,12 @@ mod session;
 pub mod view;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Epoch, NodeId};
+use net::Security;
 use net::dial::Backoff;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -48,6 +50,8 @@ pub struct Join {
     pub ops_address: String,
     /// The waits between sessions.
     pub reconnect: Backoff,
+    /// How this node proves itself to the directory, and asks the directory to.
+    pub security: Security,
 }
 
 /// A handle on this node's membership. Clones share one session.
@@ -141,6 +145,14 @@ impl Directory {
                     return Err(state.borrow().refused.clone().unwrap_or(JoinError::Ended));
                 }
             }
+        }
+    }
+
+    /// How others dial a port of this node: `addr`, or this node's host where `addr` is every address of the machine.
+    pub fn reachable(&self, addr: SocketAddr) -> String {
+        match addr.ip().is_unspecified() {
+            true => format!("{}:{}", self.shared.join.host, addr.port()),
+            false => addr.to_string(),
         }
     }
 

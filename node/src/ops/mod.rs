@@ -100,14 +100,27 @@ fn reasons(ops: &Ops) -> Vec<Value> {
 async fn readyz<O: Operate>(State(page): State<Arc<Page<O>>>) -> Response {
     let reasons = reasons(&page.ops);
     let code = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (code, Json(json!({ "ready": reasons.is_empty(), "reasons": reasons }))).into_response()
+    let mut page_json = json!({ "ready": reasons.is_empty(), "reasons": reasons });
+    with_warnings(&page.ops, &mut page_json);
+    (code, Json(page_json)).into_response()
 }
 
 async fn healthz<O: Operate>(State(page): State<Arc<Page<O>>>) -> Json<Value> {
     let reasons = reasons(&page.ops);
     let build = json!({ "version": BUILD.version, "profile": BUILD.profile });
     let lifecycle = lifecycle_json(page.ops.shutdown.statistics());
-    Json(json!({ "ready": reasons.is_empty(), "reasons": reasons, "lifecycle": lifecycle, "build": build }))
+    let mut page_json =
+        json!({ "ready": reasons.is_empty(), "reasons": reasons, "lifecycle": lifecycle, "build": build });
+    with_warnings(&page.ops, &mut page_json);
+    Json(page_json)
+}
+
+/// What an operator should look at although the node is ready, such as certificates that could not be read again.
+fn with_warnings(ops: &Ops, page: &mut Value) {
+    let warnings = ops.readiness.warnings();
+    if !warnings.is_empty() {
+        page["warnings"] = json!(warnings);
+    }
 }
 
 async fn metrics<O: Operate>(State(page): State<Arc<Page<O>>>) -> Response {
@@ -116,7 +129,9 @@ async fn metrics<O: Operate>(State(page): State<Arc<Page<O>>>) -> Response {
 }
 
 async fn status<O: Operate>(State(page): State<Arc<Page<O>>>) -> Json<Value> {
-    Json(page.operate.status())
+    let mut status = page.operate.status();
+    with_warnings(&page.ops, &mut status);
+    Json(status)
 }
 
 /// The lifecycle's numbers as `/healthz` shows them; roles put them into their status too.

@@ -1,4 +1,5 @@
-//! Why a node is not ready: named conditions, each met or with its reason.
+//! Why a node is not ready: named conditions, each met or with its reason. Beside them warnings, which an operator should
+//! see and which keep nobody out.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub struct Readiness {
     unmet: Arc<Mutex<BTreeMap<&'static str, String>>>,
+    warnings: Arc<Mutex<BTreeMap<&'static str, String>>>,
     ready: Arc<watch::Sender<bool>>,
 }
 
@@ -19,7 +21,7 @@ impl Readiness {
         let unmet: BTreeMap<&'static str, String> =
             conditions.iter().map(|&name| (name, "not yet".to_owned())).collect();
         let ready = Arc::new(watch::Sender::new(unmet.is_empty()));
-        Self { unmet: Arc::new(Mutex::new(unmet)), ready }
+        Self { unmet: Arc::new(Mutex::new(unmet)), warnings: Arc::default(), ready }
     }
 
     pub fn met(&self, name: &'static str) {
@@ -29,6 +31,20 @@ impl Readiness {
     pub fn unmet(&self, name: &'static str, why: impl Into<String>) {
         let why = why.into();
         self.change(|unmet| unmet.insert(name, why.clone()).as_ref() != Some(&why));
+    }
+
+    /// Shows a warning of this name until it is taken back.
+    pub fn warn(&self, name: &'static str, why: impl Into<String>) {
+        self.warnings.lock().insert(name, why.into());
+    }
+
+    /// Takes a warning back.
+    pub fn calm(&self, name: &'static str) {
+        self.warnings.lock().remove(name);
+    }
+
+    pub fn warnings(&self) -> BTreeMap<&'static str, String> {
+        self.warnings.lock().clone()
     }
 
     /// Empty when the node is ready.

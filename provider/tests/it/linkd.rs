@@ -207,7 +207,10 @@ impl Gateway {
 
     async fn take(&self) -> Provider {
         let (mut stream, from) = self.listener.accept().await.expect("a connection");
-        let peer = hello::accept(&mut stream, from, &self.ours, &[hello::Role::Provider]).await;
+        net::preface::read(&mut stream).await.expect("a preface");
+        let peer =
+            hello::accept(&mut stream, &hello::Proof::Loopback(from), &self.ours, &[hello::Role::Provider])
+                .await;
         self.serve(stream, peer.expect("a hello"))
     }
 

@@ -7,6 +7,7 @@ mod session;
 use std::sync::Arc;
 
 use base::NodeId;
+use net::Security;
 use node::config::{BadSetting, NodeConfig};
 use node::lifecycle::BadBudgets;
 use node::listen::Bounded;
@@ -40,10 +41,12 @@ pub struct Parts {
     pub metrics: Option<Metrics>,
     /// The ops port; None: none is served.
     pub ops: Option<TcpListener>,
+    /// How nodes prove who they are.
+    pub security: Security,
 }
 
 impl Parts {
-    /// From `[node]`. Without an id it is `service-manager-1`.
+    /// From `[node]`, without certificates. Without an id it is `service-manager-1`.
     pub fn new(
         config: &NodeConfig,
         ops: Option<TcpListener>,
@@ -54,7 +57,8 @@ impl Parts {
         let clock = Clock::start();
         let shutdown = Shutdown::new(config.budgets(), clock)?;
         let readiness = Readiness::new(&[]);
-        Ok(Self { node, cluster: config.cluster.clone(), clock, shutdown, readiness, metrics, ops })
+        let (cluster, security) = (config.cluster.clone(), Security::Insecure);
+        Ok(Self { node, cluster, clock, shutdown, readiness, metrics, ops, security })
     }
 }
 
@@ -95,7 +99,7 @@ pub async fn run(
     let _over = over.clone().drop_guard();
 
     let hub = hub.run(receiver, over.clone());
-    let sessions = serve(config, listener, inputs, over.clone());
+    let sessions = serve(config, listener, parts.security, inputs, over.clone());
     let ops = Ops { shutdown: parts.shutdown.clone(), readiness: parts.readiness, metrics: parts.metrics };
     let ops = async {
         match parts.ops {
@@ -123,10 +127,12 @@ pub async fn run(
 async fn serve(
     config: &ServiceManagerConfig,
     listener: TcpListener,
+    security: Security,
     inputs: mpsc::Sender<Input>,
     over: CancellationToken,
 ) -> Result<(), ServeError> {
-    let incoming = Bounded::new(listener, config.sessions_max, config.hello.0.max(config.ttl.0)).incoming();
+    let incoming = Bounded::new(listener, config.sessions_max, config.hello.0.max(config.ttl.0));
+    let incoming = incoming.incoming(security);
     let service = DirectoryServer::new(session::Sessions::new(inputs, config.outbox_max));
     let serving = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)

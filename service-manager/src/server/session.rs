@@ -1,6 +1,8 @@
-//! One session's way to the core: a thin tonic adapter, and the reading half over message types. It decides nothing.
+//! One session's way to the core: a thin tonic adapter, and the reading half over message types. It decides nothing but
+//! that a node speaks for itself only, which the connection knows and the core does not.
 
 use base::{Generation, Generations};
+use net::hello::Proof;
 use node::directory::NodeInfo;
 use node::listen::Caller;
 use node::stub::directory::directory_server::Directory;
@@ -10,7 +12,6 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
-use wire::code;
 use wire::directory::{self as msg, from_directory, to_directory};
 
 use crate::directory::Refusal;
@@ -60,23 +61,21 @@ impl Directory for Sessions {
         request: Request<Streaming<msg::ToDirectory>>,
     ) -> Result<Response<Self::SessionStream>, Status> {
         let (outbox, answers) = mpsc::channel(self.outbox_max);
-        let caller = request.extensions().get::<Caller>().copied();
-        if !caller.is_some_and(Caller::is_loopback) {
-            let refusal = Refusal::new(code::NOT_LOOPBACK, "this directory takes nodes from loopback only");
-            let refused = from_directory::Kind::Refused(refusal.message());
-            // The queue is new and has room.
-            let _ = outbox.try_send(Ok(msg::FromDirectory { kind: Some(refused) }));
-            return Ok(Response::new(ReceiverStream::new(answers)));
-        }
+        let caller = request.extensions().get::<Caller>().cloned();
+        let Some(Caller { proof, .. }) = caller else {
+            return Err(Status::internal("a connection without an address; this is a fault of ours"));
+        };
         let generation = self.generations.lock().begin();
-        tokio::spawn(session(generation, request.into_inner(), outbox, self.inputs.clone()));
+        tokio::spawn(session(generation, proof, request.into_inner(), outbox, self.inputs.clone()));
         Ok(Response::new(ReceiverStream::new(answers)))
     }
 }
 
-/// Hands what a node says to the core, until either is done. `outbox` is where the core answers.
+/// Hands what a node says to the core, until either is done. `outbox` is where the core answers. A hello that says
+/// something else than `proof` is refused here.
 pub async fn session<S, E>(
     generation: Generation,
+    proof: Proof,
     mut from: S,
     outbox: mpsc::Sender<Result<msg::FromDirectory, Status>>,
     inputs: mpsc::Sender<Input>,
@@ -84,6 +83,7 @@ pub async fn session<S, E>(
     S: Stream<Item = Result<msg::ToDirectory, E>> + Unpin,
 {
     let over = CancellationToken::new();
+    let answers = outbox.clone();
     let opened = Input::Opened { session: generation, outbox, over: over.clone() };
     if inputs.send(opened).await.is_err() {
         return;
@@ -96,6 +96,13 @@ pub async fn session<S, E>(
         };
         let said = match message {
             Some(Ok(msg::ToDirectory { kind: Some(message) })) => {
+                if let Err(refusal) = judge(&proof, &message) {
+                    tracing::warn!(code = refusal.code.name, why = %refusal.text, "a node was refused");
+                    let refused = from_directory::Kind::Refused(refusal.message());
+                    // A peer whose queue is full does not listen either way.
+                    let _ = answers.try_send(Ok(msg::FromDirectory { kind: Some(refused) }));
+                    break;
+                }
                 Input::Said { session: generation, message }
             }
             // A newer node may say things we don't know yet.
@@ -108,4 +115,10 @@ pub async fn session<S, E>(
     }
     // Without a loop there is nobody left to tell.
     let _ = inputs.send(Input::Closed { session: generation }).await;
+}
+
+/// A node says who it is once, in its hello, and everything it says later is taken as that node's.
+fn judge(proof: &Proof, message: &to_directory::Kind) -> Result<(), Refusal> {
+    let to_directory::Kind::Hello(hello) = message else { return Ok(()) };
+    proof.judge(&hello.cluster, &hello.role, &hello.node).map_err(|(code, text)| Refusal::new(*code, text))
 }

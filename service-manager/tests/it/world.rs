@@ -73,6 +73,7 @@ impl Server {
             directory: vec![self.addr.to_string()],
             ops_address: format!("{host}:7703"),
             reconnect: Backoff::new(Duration::from_millis(5), Duration::from_millis(50), seed),
+            security: net::Security::Insecure,
         };
         Node { directory: join(joining, cancel.clone()), cancel }
     }

@@ -25,6 +25,7 @@ fn handle() -> Directory {
         directory: Vec::new(),
         ops_address: String::new(),
         reconnect: Backoff::new(Duration::from_millis(1), Duration::from_millis(1), 0),
+        security: net::Security::Insecure,
     })
 }
 

@@ -3,6 +3,8 @@
 use tokio_stream::wrappers::ReceiverStream;
 use wire::directory::{from_directory::Kind as From, to_directory::Kind as To};
 
+use net::hello::Proof;
+
 use super::*;
 use crate::config::ServiceManagerConfig;
 use crate::server::session;
@@ -35,8 +37,9 @@ impl World {
         let (to, from) = mpsc::channel(64);
         let (outbox, answers) = mpsc::channel(outbox_max);
         self.sessions += 1;
+        let proof = Proof::Loopback(([127, 0, 0, 1], 9).into());
         let session =
-            session(Generation(self.sessions), ReceiverStream::new(from), outbox, self.inputs.clone());
+            session(Generation(self.sessions), proof, ReceiverStream::new(from), outbox, self.inputs.clone());
         tokio::spawn(session);
         let (cluster, proto) = ("c".to_owned(), crate::directory::PROTO);
         let hello = msg::Hello { cluster, node: node.to_owned(), proto, ..Default::default() };

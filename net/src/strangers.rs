@@ -1,0 +1,107 @@
+//! How many may be here who have not said who they are: bounded in all and from one address, so that the silent ones of
+//! one address keep nobody else out.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+/// Counts strangers. A clone is the same count.
+#[derive(Debug, Clone)]
+pub struct Strangers {
+    max: usize,
+    per_address_max: usize,
+    here: Arc<Mutex<Here>>,
+}
+
+#[derive(Debug, Default)]
+struct Here {
+    all: usize,
+    per_address: HashMap<IpAddr, usize>,
+}
+
+/// One stranger's place; dropping it makes room.
+#[derive(Debug)]
+pub struct Place {
+    strangers: Strangers,
+    address: IpAddr,
+}
+
+/// Which bound a stranger met. Trying again later helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Full {
+    #[error("too many connections have not said yet who they are")]
+    Everywhere,
+    #[error("too many connections from this address have not said yet who they are")]
+    FromAddress,
+}
+
+impl Full {
+    /// The value of a counter's label.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Full::Everywhere => "strangers",
+            Full::FromAddress => "strangers_from_address",
+        }
+    }
+}
+
+impl Strangers {
+    /// At most `max` at once, and `per_address_max` of them from one address.
+    pub fn new(max: usize, per_address_max: usize) -> Self {
+        Self { max, per_address_max, here: Arc::default() }
+    }
+
+    pub fn enter(&self, address: IpAddr) -> Result<Place, Full> {
+        let address = address.to_canonical();
+        let mut here = self.here.lock();
+        if here.all >= self.max {
+            return Err(Full::Everywhere);
+        }
+        let from_here = here.per_address.get(&address).copied().unwrap_or_default();
+        if from_here >= self.per_address_max {
+            return Err(Full::FromAddress);
+        }
+        here.all += 1;
+        here.per_address.insert(address, from_here + 1);
+        Ok(Place { strangers: self.clone(), address })
+    }
+
+    pub fn count(&self) -> usize {
+        self.here.lock().all
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut here = self.strangers.here.lock();
+        here.all -= 1;
+        if let Some(count) = here.per_address.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                here.per_address.remove(&self.address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_address_does_not_fill_the_room() {
+        let strangers = Strangers::new(3, 2);
+        let (a, b): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        let held =
+            [strangers.enter(a).unwrap(), strangers.enter("::ffff:10.0.0.1".parse().unwrap()).unwrap()];
+        assert_eq!(strangers.enter(a).unwrap_err(), Full::FromAddress);
+        let other = strangers.enter(b).unwrap();
+        assert_eq!(strangers.enter(b).unwrap_err(), Full::Everywhere);
+        drop(held);
+        assert!(strangers.enter(b).is_ok());
+        drop(other);
+        assert_eq!((strangers.count(), strangers.here.lock().per_address.len()), (0, 0));
+    }
+}
