@@ -81,6 +81,6 @@ stage planted cargo planted
 if [[ $mode == all ]]; then
     stage sim cargo sim --smoke
     stage bench cargo run --release -q -- bench forward --baseline haproxy --seconds 0.2 --json
-    stage docs cargo run -q -p tests --bin docs -- README.md docs/start.md
+    stage docs cargo run -q -p tests --bin docs -- README.md docs/start.md docs/guides/tls.md
 fi
 report

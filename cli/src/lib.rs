@@ -175,4 +175,6 @@ mod pages {
     struct Readme;
     #[doc = include_str!("../../docs/start.md")]
     struct Start;
+    #[doc = include_str!("../../docs/guides/tls.md")]
+    struct Tls;
 }

@@ -82,7 +82,12 @@ impl Builder {
             Verb::Version => say(&format!("{} {}", self.name, telemetry::BUILD.version)),
             Verb::Protocols => say(&Table::lock(&self.modules).join("\n")),
             Verb::CheckConfig => {
-                load(&cli.sources);
+                let mut root = load(&cli.sources);
+                self.name(&mut root);
+                if root.node.tls.is_set() {
+                    let node = NodeId::new(&root.node.id).map_err(StartError::from)?;
+                    node::tls::secure(&root.node, Role::Provider, &node).map_err(StartError::from)?;
+                }
                 say("the configuration is right")
             }
             Verb::PrintConfig => {
@@ -96,11 +101,17 @@ impl Builder {
         }
     }
 
-    async fn serve(self, root: Root) -> Result<()> {
-        let Root { node: mut settings, provider } = root;
-        if settings.id.is_empty() {
-            settings.id = format!("{}-{}", self.name, provider.server_id);
+    /// Without an id a provider is called as its program, with its number.
+    fn name(&self, root: &mut Root) {
+        if root.node.id.is_empty() {
+            root.node.id = format!("{}-{}", self.name, root.provider.server_id);
         }
+    }
+
+    async fn serve(self, root: Root) -> Result<()> {
+        let mut root = root;
+        self.name(&mut root);
+        let Root { node: settings, provider } = root;
         telemetry::logs(&settings.log).map_err(StartError::from)?;
         let metrics = telemetry::metrics().map_err(StartError::from)?;
         let node = NodeId::new(&settings.id).map_err(StartError::from)?;

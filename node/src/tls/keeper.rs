@@ -96,6 +96,10 @@ impl Keeper {
         if digest == self.digest {
             return Ok(false);
         }
+        if base::planted::is("renewal_ignored") {
+            self.digest = digest;
+            return Ok(true);
+        }
         (self.replace)(&material).map_err(|error| self.files.bad("cert", error).to_string())?;
         self.digest = digest;
         (_, self.not_after) = material.validity();
