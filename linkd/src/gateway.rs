@@ -274,6 +274,7 @@ async fn watch_modules(directory: Directory, prefix: String, shared: Shared) {
             shared.registered.store(ids);
         }
         tokio::select! {
+            biased;
             changed = services.changed() => match changed {
                 Ok(()) => listed = true,
                 Err(_) => return,

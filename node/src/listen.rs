@@ -30,9 +30,9 @@ const HANDSHAKES_MAX: usize = 1_024;
 const HANDSHAKES_PER_ADDRESS_MAX: usize = 256;
 
 /// A listener of which at most so many connections are open at once; more wait in the kernel's queue.
-#[derive(Debug)]
-pub struct Bounded {
-    listener: TcpListener,
+pub struct Bounded<N: NetIo = Tcp> {
+    net: N,
+    listener: N::Listener,
     places: Arc<Semaphore>,
     silence_max: Duration,
 }
@@ -58,8 +58,8 @@ impl Caller {
 
 /// A connection that gives its place back when it is dropped.
 #[derive(Debug)]
-pub struct Held {
-    stream: Secured<TcpStream>,
+pub struct Held<S = TcpStream> {
+    stream: Secured<S>,
     caller: Caller,
     silence_max: Duration,
     /// When it has been silent for too long: whoever says nothing must not keep others out.
@@ -68,18 +68,25 @@ pub struct Held {
 }
 
 impl Bounded {
-    /// A connection that is not heard for `silence_max` is closed.
+    /// Over TCP. A connection that is not heard for `silence_max` is closed.
     pub fn new(listener: TcpListener, connections_max: usize, silence_max: Duration) -> Self {
+        Self::over(Tcp, listener, connections_max, silence_max)
+    }
+}
+
+impl<N: NetIo> Bounded<N> {
+    /// The same over another network.
+    pub fn over(net: N, listener: N::Listener, connections_max: usize, silence_max: Duration) -> Self {
         let places = connections_max.clamp(1, Semaphore::MAX_PERMITS);
-        Self { listener, places: Arc::new(Semaphore::new(places)), silence_max }
+        Self { net, listener, places: Arc::new(Semaphore::new(places)), silence_max }
     }
 
     /// The next connection, whatever fails meanwhile.
-    async fn next(&self) -> Raw {
+    async fn next(&self) -> Raw<N::Stream> {
         // The semaphore is never closed; without a place the connection would only be uncounted.
         let place = self.places.clone().acquire_owned().await.ok();
         loop {
-            match Tcp.accept(&self.listener).await {
+            match self.net.accept(&self.listener).await {
                 Ok((stream, addr)) => {
                     return Raw { stream, addr, silence_max: self.silence_max, place };
                 }
@@ -94,7 +101,7 @@ impl Bounded {
     }
 
     /// All connections, for tonic, each proven as `security` says. The listener closes when the stream is dropped.
-    pub fn incoming(self, security: Security) -> Incoming {
+    pub fn incoming(self, security: Security) -> Incoming<N> {
         let (listener, shaking) = (Arc::new(self), JoinSet::new());
         let strangers = Strangers::new(HANDSHAKES_MAX, HANDSHAKES_PER_ADDRESS_MAX);
         Incoming { next: next(listener.clone()), listener, security, strangers, shaking }
@@ -103,22 +110,25 @@ impl Bounded {
 
 /// A connection of which nothing is known yet.
 #[derive(Debug)]
-struct Raw {
-    stream: TcpStream,
+struct Raw<S> {
+    stream: S,
     addr: SocketAddr,
     silence_max: Duration,
     place: Option<OwnedSemaphorePermit>,
 }
 
-impl Raw {
-    fn plain(self) -> Held {
+/// What came of a handshake.
+type Shaken<S> = Result<Held<S>, (SocketAddr, TlsError)>;
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
+    fn plain(self, proof: Proof) -> Held<S> {
         let Raw { stream, addr, silence_max, place } = self;
         let silent_at = Box::pin(tokio::time::sleep(silence_max));
-        let (stream, caller) = (Secured::Plain(stream), Caller::plain(addr));
+        let (stream, caller) = (Secured::Plain(stream), Caller { addr, proof });
         Held { stream, caller, silence_max, silent_at, _place: place }
     }
 
-    async fn shake(self, security: Security, stranger: Place) -> Result<Held, (SocketAddr, TlsError)> {
+    async fn shake(self, security: Security, stranger: Place) -> Shaken<S> {
         let Raw { stream, addr, silence_max, place } = self;
         let shaken = security.accept(stream, addr, HANDSHAKE_TIMEOUT).await;
         drop(stranger);
@@ -129,15 +139,17 @@ impl Raw {
 }
 
 /// Every connection of a listener, without end.
-pub struct Incoming {
-    listener: Arc<Bounded>,
-    next: Pin<Box<dyn Future<Output = Raw> + Send>>,
+pub struct Incoming<N: NetIo = Tcp> {
+    listener: Arc<Bounded<N>>,
+    next: Next<N::Stream>,
     security: Security,
     strangers: Strangers,
-    shaking: JoinSet<Result<Held, (SocketAddr, TlsError)>>,
+    shaking: JoinSet<Shaken<N::Stream>>,
 }
 
-fn next(listener: Arc<Bounded>) -> Pin<Box<dyn Future<Output = Raw> + Send>> {
+type Next<S> = Pin<Box<dyn Future<Output = Raw<S>> + Send>>;
+
+fn next<N: NetIo>(listener: Arc<Bounded<N>>) -> Next<N::Stream> {
     Box::pin(async move { listener.next().await })
 }
 
@@ -145,9 +157,9 @@ fn refused(cause: &'static str) {
     metrics::counter!("linkstead_tls_refused_total", "port" => "directory", "cause" => cause).increment(1);
 }
 
-impl Incoming {
+impl<N: NetIo> Incoming<N> {
     /// Begins a handshake, unless too many are under way.
-    fn shake(&mut self, raw: Raw) {
+    fn shake(&mut self, raw: Raw<N::Stream>) {
         match self.strangers.enter(raw.addr.ip()) {
             Ok(stranger) => drop(self.shaking.spawn(raw.shake(self.security.clone(), stranger))),
             Err(full) => {
@@ -158,14 +170,22 @@ impl Incoming {
     }
 }
 
-impl Stream for Incoming {
-    type Item = io::Result<Held>;
+impl<N: NetIo> Stream for Incoming<N> {
+    type Item = io::Result<Held<N::Stream>>;
 
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<io::Result<Held>>> {
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Held<N::Stream>>>> {
         while let Poll::Ready(raw) = self.next.as_mut().poll(cx) {
             self.next = next(self.listener.clone());
-            if !self.security.is_tls() {
-                return Poll::Ready(Some(Ok(raw.plain())));
+            let proof = match &self.security {
+                Security::Insecure => Some(Proof::Loopback(raw.addr)),
+                Security::Simulated => Some(Proof::Simulated),
+                Security::Tls(_) => None,
+            };
+            if let Some(proof) = proof {
+                return Poll::Ready(Some(Ok(raw.plain(proof))));
             }
             self.shake(raw);
         }
@@ -190,7 +210,7 @@ impl axum::serve::Listener for Bounded {
     async fn accept(&mut self) -> (Held, SocketAddr) {
         let raw = self.next().await;
         let addr = raw.addr;
-        (raw.plain(), addr)
+        (raw.plain(Proof::Loopback(addr)), addr)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -204,7 +224,7 @@ impl connect_info::Connected<IncomingStream<'_, Bounded>> for Caller {
     }
 }
 
-impl Connected for Held {
+impl<S> Connected for Held<S> {
     type ConnectInfo = Caller;
 
     fn connect_info(&self) -> Caller {
@@ -212,7 +232,7 @@ impl Connected for Held {
     }
 }
 
-impl AsyncRead for Held {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Held<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -229,7 +249,7 @@ impl AsyncRead for Held {
     }
 }
 
-impl AsyncWrite for Held {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Held<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, buf)
     }

@@ -91,6 +91,7 @@ async fn end_when_outlived(hub: Arc<Hub>, directory: Option<Directory>, shutdown
         }
     };
     tokio::select! {
+        biased;
         () = hub.outlived.cancelled() => {}
         () = told => {}
     }
@@ -138,6 +139,7 @@ async fn follow(
         wanted.send_replace(core.wanted());
         hub.connections_changed();
         event = tokio::select! {
+           biased;
             biased;
             () = stop.cancelled() => None,
             changed = linkds.changed(), if listing => match changed {
@@ -222,6 +224,7 @@ async fn hold_until_idle(hub: Arc<Hub>, pass: Pass) {
             break;
         }
         tokio::select! {
+            biased;
             () = idle => {}
             // A connection that breaks takes its requests out of the sum without a word.
             () = tokio::time::sleep(LOOK) => {}

@@ -92,6 +92,7 @@ async fn connection<N: NetIo>(
     let mut read = Gate::new(read, link.outbox.clone(), hub.clone());
     let mut intake = Intake::new(conn.clone());
     let closed = tokio::select! {
+       biased;
         biased;
         closed = net::link::run(&link, &mut read, &mut scratch, &mut intake) => closed,
         closed = writing(&conn) => closed,
@@ -137,6 +138,7 @@ async fn writing(conn: &Arc<Conn>) -> Closed {
 async fn until_goodbye(conn: &Arc<Conn>, redial: &CancellationToken) -> Closed {
     let goodbye = conn.hub.goodbye.clone();
     tokio::select! {
+        biased;
         () = goodbye.cancelled() => {}
         () = redial.cancelled(), if base::planted::is("directory_removal_cuts") => {}
     }

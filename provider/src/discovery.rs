@@ -34,6 +34,7 @@ pub(crate) fn linkds(directory: &Directory) -> watch::Receiver<Arc<Vec<Linkd>>> 
     tokio::spawn(async move {
         loop {
             tokio::select! {
+                biased;
                 changed = services.changed() => if changed.is_err() { return },
                 () = sender.closed() => return,
             }

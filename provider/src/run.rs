@@ -150,6 +150,7 @@ impl Builder {
         let operator = Arc::new(Operator { status: running.reader(), directory });
         let serving = tokio::spawn(ops::serve(listener, shown, operator, cancel.clone()));
         let stopped = tokio::select! {
+            biased;
             stopped = running.stopped() => stopped,
             () = follow(&node, &running, &readiness) => Ok(()),
         };

@@ -101,6 +101,7 @@ async fn work<N: NetIo>(mut targets: mpsc::Receiver<Target>, Io { net, hub, tabl
     let mut tasks = JoinSet::new();
     loop {
         tokio::select! {
+            biased;
             Some(target) = targets.recv() => {
                 let (hub, table, scratch) = (hub.clone(), table.clone(), scratch.clone());
                 let (net, backoff, ended) = (net.clone(), backoff.clone(), ended.clone());

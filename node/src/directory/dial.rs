@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
+use net::NetIo;
 use net::hello::{Proof, Role};
 use net::tls::{Cause, HANDSHAKE_TIMEOUT, TlsError};
 use tokio::sync::mpsc;
@@ -40,15 +41,21 @@ pub async fn channel(addr: &str) -> Result<Channel, tonic::transport::Error> {
 }
 
 /// Dials a directory, which must prove that it is one of this cluster.
-async fn directory_channel(join: &Join, addr: &str) -> Result<Channel, tonic::transport::Error> {
+async fn directory_channel<N: NetIo>(
+    net: &N,
+    join: &Join,
+    addr: &str,
+) -> Result<Channel, tonic::transport::Error> {
     // TLS is shaken in the connector: tonic sees a plain stream either way.
     let endpoint = Endpoint::from_shared(format!("http://{addr}"))?;
     let (addr, security, cluster) = (addr.to_owned(), join.security.clone(), join.cluster.clone());
+    let net = net.clone();
     let connector = tower::service_fn(move |_: Uri| {
+        let net = net.clone();
         let (addr, security, cluster) = (addr.clone(), security.clone(), cluster.clone());
         async move {
             security.may_dial(&addr)?;
-            let stream = net::Tcp::dial(&addr).await?;
+            let stream = net.connect(&addr).await?;
             let (stream, proof) = security.dial(stream, &addr, HANDSHAKE_TIMEOUT).await?;
             judge(&proof, &cluster, &addr)?;
             Ok::<_, TlsError>(TokioIo::new(stream))
@@ -68,7 +75,7 @@ fn judge(proof: &Proof, cluster: &str, addr: &str) -> Result<(), TlsError> {
 }
 
 /// Keeps a session until `cancel`, leave, or a refusal that no waiting can change.
-pub(super) async fn keep(directory: Directory, cancel: CancellationToken) {
+pub(super) async fn keep<N: NetIo>(net: N, directory: Directory, cancel: CancellationToken) {
     let shared = &directory.shared;
     let _ended = shared.ended.clone().drop_guard();
     let mut backoff = shared.join.reconnect.clone();
@@ -82,7 +89,7 @@ pub(super) async fn keep(directory: Directory, cancel: CancellationToken) {
         let end = tokio::select! {
             biased;
             () = cancel.cancelled() => return,
-            end = once(&directory, addr) => end,
+            end = once(&net, &directory, addr) => end,
         };
         match end {
             End::Left => return,
@@ -111,11 +118,11 @@ fn refuse(shared: &Shared, error: JoinError) {
     shared.state.send_modify(|state| state.refused = Some(error));
 }
 
-async fn once(directory: &Directory, addr: &str) -> End {
+async fn once<N: NetIo>(net: &N, directory: &Directory, addr: &str) -> End {
     let opened = tokio::select! {
         biased;
         () = directory.shared.leave.cancelled() => return End::Left,
-        opened = tokio::time::timeout(OPEN_TIMEOUT, open(&directory.shared.join, addr)) => opened,
+        opened = tokio::time::timeout(OPEN_TIMEOUT, open(net, &directory.shared.join, addr)) => opened,
     };
     match opened {
         Ok(Ok((to, from))) => session(directory, from, to).await,
@@ -124,11 +131,12 @@ async fn once(directory: &Directory, addr: &str) -> End {
     }
 }
 
-async fn open(
+async fn open<N: NetIo>(
+    net: &N,
     join: &Join,
     addr: &str,
 ) -> Result<(mpsc::Sender<msg::ToDirectory>, Streaming<msg::FromDirectory>), String> {
-    let channel = directory_channel(join, addr).await.map_err(|error| chain(&error))?;
+    let channel = directory_channel(net, join, addr).await.map_err(|error| chain(&error))?;
     let (to, outbox) = mpsc::channel(OUTBOX_MESSAGES_MAX);
     let mut client = DirectoryClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let from = client.session(ReceiverStream::new(outbox)).await.map_err(|status| status.to_string())?;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::{Epoch, NodeId};
+use net::NetIo;
 use net::Security;
 use net::dial::Backoff;
 use parking_lot::Mutex;
@@ -105,8 +106,13 @@ struct State {
 /// Begins to join: spawns the session task, which runs until `cancel` or [`Directory::leave`]. Cancelling says no Bye:
 /// the directory keeps this node until its lease runs out, as after a crash.
 pub fn join(join: Join, cancel: CancellationToken) -> Directory {
+    join_over(net::Tcp, join, cancel)
+}
+
+/// The same over another network than TCP: a simulated one.
+pub fn join_over<N: NetIo>(net: N, join: Join, cancel: CancellationToken) -> Directory {
     let directory = Directory::alone(join);
-    tokio::spawn(dial::keep(directory.clone(), cancel));
+    tokio::spawn(dial::keep(net, directory.clone(), cancel));
     directory
 }
 

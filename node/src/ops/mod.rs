@@ -72,6 +72,7 @@ pub async fn serve<O: Operate>(
     let serving = axum::serve(listener, service).with_graceful_shutdown(cancel.clone().cancelled_owned());
     let serving = serving.into_future();
     tokio::select! {
+        biased;
         served = serving => served,
         () = after(cancel) => Ok(()),
     }

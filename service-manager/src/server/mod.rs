@@ -7,10 +7,10 @@ mod session;
 use std::sync::Arc;
 
 use base::NodeId;
-use net::Security;
+use net::{NetIo, Security};
 use node::config::{BadSetting, NodeConfig};
 use node::lifecycle::BadBudgets;
-use node::listen::Bounded;
+use node::listen::{Bounded, Incoming};
 use node::ops::{self, Ops, Readiness};
 use node::stub::directory::directory_server::DirectoryServer;
 use node::telemetry::Metrics;
@@ -87,6 +87,17 @@ pub async fn run(
     parts: Parts,
     cancel: CancellationToken,
 ) -> Result<(), ServeError> {
+    run_over(net::Tcp, config, listener, parts, cancel).await
+}
+
+/// The same over another network than TCP: a simulated one. The ops port stays TCP's.
+pub async fn run_over<N: NetIo>(
+    net: N,
+    config: &ServiceManagerConfig,
+    listener: N::Listener,
+    parts: Parts,
+    cancel: CancellationToken,
+) -> Result<(), ServeError> {
     config.check().map_err(ServeError::Config)?;
     tracing::warn!("service_manager.store is \"memory\": a restart forgets everything and is told again");
     let now = parts.clock.now();
@@ -99,7 +110,8 @@ pub async fn run(
     let _over = over.clone().drop_guard();
 
     let hub = hub.run(receiver, over.clone());
-    let sessions = serve(config, listener, parts.security, inputs, over.clone());
+    let incoming = Bounded::over(net, listener, config.sessions_max, config.hello.0.max(config.ttl.0));
+    let sessions = serve(config, incoming.incoming(parts.security), inputs, over.clone());
     let ops = Ops { shutdown: parts.shutdown.clone(), readiness: parts.readiness, metrics: parts.metrics };
     let ops = async {
         match parts.ops {
@@ -114,6 +126,7 @@ pub async fn run(
         }
     };
     tokio::select! {
+       biased;
         biased;
         () = cancel.cancelled() => {}
         () = stop => {}
@@ -124,15 +137,12 @@ pub async fn run(
     Ok(())
 }
 
-async fn serve(
+async fn serve<N: NetIo>(
     config: &ServiceManagerConfig,
-    listener: TcpListener,
-    security: Security,
+    incoming: Incoming<N>,
     inputs: mpsc::Sender<Input>,
     over: CancellationToken,
 ) -> Result<(), ServeError> {
-    let incoming = Bounded::new(listener, config.sessions_max, config.hello.0.max(config.ttl.0));
-    let incoming = incoming.incoming(security);
     let service = DirectoryServer::new(session::Sessions::new(inputs, config.outbox_max));
     let serving = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
@@ -140,6 +150,7 @@ async fn serve(
         .add_service(service)
         .serve_with_incoming_shutdown(incoming, over.clone().cancelled_owned());
     tokio::select! {
+        biased;
         served = serving => Ok(served?),
         () = async { over.cancelled().await; tokio::time::sleep(GOODBYE).await } => Ok(()),
     }
