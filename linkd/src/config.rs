@@ -170,11 +170,11 @@ impl Config {
                 format!("auth = \"open\" believes everybody, so it can't listen on {}", addr.ip()),
             );
         }
-        if !self.listen.ip().to_canonical().is_loopback() && !self.tls.is_set() && !self.insecure_client {
+        if let Some(addr) = self.clear_beyond_loopback().filter(|_| !self.insecure_client) {
             let why = format!(
                 "players beyond loopback ({}) need TLS: set linkd.tls.cert and linkd.tls.key; or set \
                  linkd.insecure_client = true, and everybody on the way can read and change what they send",
-                self.listen.ip()
+                addr.ip()
             );
             return bad("insecure_client", why);
         }
@@ -225,6 +225,12 @@ impl Config {
         std::iter::once(self.listen).chain(self.ws_listen.addr())
     }
 
+    /// A players' port that others than this machine reach and that speaks in clear.
+    pub fn clear_beyond_loopback(&self) -> Option<SocketAddr> {
+        let beyond = |addr: &SocketAddr| !addr.ip().to_canonical().is_loopback();
+        self.client_ports().find(beyond).filter(|_| !self.tls.is_set())
+    }
+
     pub fn caps(&self) -> Caps {
         let (connections_max, per_address_max) = (self.connections_max, self.per_address_max);
         Caps { connections_max, per_address_max, unauthed_max: self.unauthed_max }
@@ -240,6 +246,22 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn players_beyond_loopback_need_tls_on_every_port() {
+        let far: SocketAddr = ([0, 0, 0, 0], 7711).into();
+        let config = |change: fn(&mut Config, SocketAddr)| {
+            let mut config = Config::default();
+            change(&mut config, far);
+            config
+        };
+        assert_eq!(Config::default().clear_beyond_loopback(), None);
+        assert_eq!(config(|c, far| c.listen = far).clear_beyond_loopback(), Some(far));
+        let mut websocket = config(|c, far| c.ws_listen = Listen::At(far));
+        assert_eq!(websocket.clear_beyond_loopback(), Some(far));
+        websocket.tls.cert = "a.pem".into();
+        assert_eq!(websocket.clear_beyond_loopback(), None);
+    }
 
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {

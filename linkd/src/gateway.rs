@@ -121,8 +121,8 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         let why = "beyond loopback providers must prove who they are; give this node certificates";
         return Err(BadSetting::new("linkd", "provider_listen", why).into());
     }
-    if config.insecure_client && !config.listen.ip().to_canonical().is_loopback() {
-        tracing::warn!(listen = %config.listen, "linkd.insecure_client: players send in clear, tickets included");
+    if let Some(listen) = config.clear_beyond_loopback() {
+        tracing::warn!(%listen, "linkd.insecure_client: players send in clear, tickets included");
     }
     let epoch = env.directory.epoch().await?;
     let listen = |key, addr| Tcp::listen(addr).map_err(|error| StartError::Listen { key, error });

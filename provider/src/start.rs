@@ -73,6 +73,21 @@ pub enum Linkds {
     Fixed { epoch: Epoch, linkds: watch::Receiver<Arc<Vec<Linkd>>> },
 }
 
+impl Linkds {
+    /// The directory, if there is one; the epoch, once it is given; the list, if it needs no directory.
+    async fn found(self) -> Result<(Option<Directory>, Epoch, Option<LinkdList>), JoinError> {
+        Ok(match self {
+            Linkds::Directory(directory) => {
+                let epoch = directory.epoch().await?;
+                (Some(directory), epoch, None)
+            }
+            Linkds::Fixed { epoch, linkds } => (None, epoch, Some(linkds)),
+        })
+    }
+}
+
+type LinkdList = watch::Receiver<Arc<Vec<Linkd>>>;
+
 /// The surroundings of a provider that is started in another program's process.
 #[derive(Debug, Clone)]
 pub struct Env {
@@ -225,11 +240,8 @@ impl Builder {
             return Err(StartError::NoModules);
         }
         let shutdown = Shutdown::new(env.budgets, Clock::start())?;
-        let (directory, epoch, linkds) = match &env.linkds {
-            Linkds::Directory(directory) => (Some(directory.clone()), directory.epoch().await?, None),
-            Linkds::Fixed { epoch, linkds } => (None, *epoch, Some(linkds.clone())),
-        };
-        let Env { cluster, node, reconnect, budgets, security, .. } = env;
+        let Env { cluster, node, reconnect, budgets, security, linkds } = env;
+        let (directory, epoch, linkds) = linkds.found().await?;
         let identity = Identity { cluster, node, epoch, server_id: config.server_id() };
         let pool = home.pool(config.worker_count())?;
         let hub = Hub::new(identity, security, config, pool.handle.clone());

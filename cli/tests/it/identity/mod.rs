@@ -1,0 +1,6 @@
+//! Who may come in where, and certificates that change under load.
+
+mod matrix;
+mod rotation;
+mod strangers;
+mod world;
