@@ -114,16 +114,22 @@ pub struct Linkd {
     shared: Shared,
 }
 
-/// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
-pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
+/// The settings by themselves, and beside how this node proves who it is.
+fn judge(config: &Config, security: &Security) -> Result<(), BadSetting> {
     config.check()?;
-    if !env.security.may_listen(config.provider_listen) {
+    if !security.may_listen(config.provider_listen) {
         let why = "beyond loopback providers must prove who they are; give this node certificates";
-        return Err(BadSetting::new("linkd", "provider_listen", why).into());
+        return Err(BadSetting::new("linkd", "provider_listen", why));
     }
     if let Some(listen) = config.clear_beyond_loopback() {
         tracing::warn!(%listen, "linkd.insecure_client: players send in clear, tickets included");
     }
+    Ok(())
+}
+
+/// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
+pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
+    judge(config, &env.security)?;
     let epoch = env.directory.epoch().await?;
     let listen = |key, addr| Tcp::listen(addr).map_err(|error| StartError::Listen { key, error });
     let clients = listen("listen", config.listen)?;
