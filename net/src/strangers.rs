@@ -1,11 +1,16 @@
 //! How many may be here who have not said who they are: bounded in all and from one address, so that the silent ones of
-//! one address keep nobody else out.
+//! one address keep nobody else out. What is logged of them is bounded too: anybody can be turned away a thousand times.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
+
+/// The least time between two log lines about strangers.
+const LINE: Duration = Duration::from_secs(1);
 
 /// Counts strangers. A clone is the same count.
 #[derive(Debug, Clone)]
@@ -13,6 +18,7 @@ pub struct Strangers {
     max: usize,
     per_address_max: usize,
     here: Arc<Mutex<Here>>,
+    log: Arc<Seldom>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +56,7 @@ impl Full {
 impl Strangers {
     /// At most `max` at once, and `per_address_max` of them from one address.
     pub fn new(max: usize, per_address_max: usize) -> Self {
-        Self { max, per_address_max, here: Arc::default() }
+        Self { max, per_address_max, here: Arc::default(), log: Arc::default() }
     }
 
     pub fn enter(&self, address: IpAddr) -> Result<Place, Full> {
@@ -68,8 +74,37 @@ impl Strangers {
         Ok(Place { strangers: self.clone(), address })
     }
 
+    /// Whose log line this would be, once a second.
+    pub fn log(&self) -> Arc<Seldom> {
+        self.log.clone()
+    }
+
     pub fn count(&self) -> usize {
         self.here.lock().all
+    }
+}
+
+/// One log line a second; the others are counted.
+#[derive(Debug, Default)]
+pub struct Seldom(Mutex<(Option<Instant>, u64)>);
+
+impl Seldom {
+    /// How many lines were left out since the last one, if it is time for another.
+    pub fn turn(&self) -> Option<u64> {
+        let (now, mut last) = (Instant::now(), self.0.lock());
+        if last.0.is_some_and(|last| now.duration_since(last) < LINE) {
+            last.1 += 1;
+            return None;
+        }
+        last.0 = Some(now);
+        Some(std::mem::take(&mut last.1))
+    }
+}
+
+impl Place {
+    /// As [`Strangers::log`].
+    pub fn log(&self) -> Arc<Seldom> {
+        self.strangers.log()
     }
 }
 
@@ -103,5 +138,15 @@ mod tests {
         assert!(strangers.enter(b).is_ok());
         drop(other);
         assert_eq!((strangers.count(), strangers.here.lock().per_address.len()), (0, 0));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_logged_of_strangers_is_bounded() {
+        let seldom = Seldom::default();
+        assert_eq!(seldom.turn(), Some(0));
+        assert_eq!((seldom.turn(), seldom.turn()), (None, None));
+        tokio::time::advance(LINE).await;
+        assert_eq!(seldom.turn(), Some(2));
+        assert_eq!(seldom.turn(), None);
     }
 }

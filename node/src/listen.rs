@@ -194,7 +194,9 @@ impl<N: NetIo> Stream for Incoming<N> {
                 Ok(Ok(held)) => return Poll::Ready(Some(Ok(held))),
                 Ok(Err((addr, error))) => {
                     refused(error.cause.label());
-                    tracing::warn!(%addr, %error, "a connection was not let in");
+                    if let Some(not_logged) = self.strangers.log().turn() {
+                        tracing::warn!(%addr, %error, not_logged, "a connection was not let in");
+                    }
                 }
                 Err(error) => tracing::error!(%error, "a handshake's task panicked"),
             }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use base::{AppVersion, Generation, Mono};
-use net::hello::{self, HelloError, Role};
+use net::hello::{self, HELLO_TIMEOUT, HelloError, Role};
 use net::link::{self, Closed, Handler, Link};
 use net::tls::HANDSHAKE_TIMEOUT;
 use net::{Peer, Secured, outbox};
@@ -29,12 +29,16 @@ where
 {
     let worker = worker.clone();
     tokio::task::spawn_local(async move {
-        let (addr, conn) = (guest.addr, guest.conn);
-        let (stream, peer) = match greet(stream, guest).await {
+        let (addr, conn, log) = (guest.addr, guest.conn, guest.place.log());
+        // One that does not even read why it is refused.
+        let greeting = tokio::time::timeout(HANDSHAKE_TIMEOUT + HELLO_TIMEOUT, greet(stream, guest));
+        let (stream, peer) = match greeting.await.unwrap_or(Err(HelloError::Timeout)) {
             Ok(greeted) => greeted,
             Err(error) => {
                 provider_refused(error.label());
-                tracing::warn!(%addr, %error, "a provider was not let in");
+                if let Some(not_logged) = log.turn() {
+                    tracing::warn!(%addr, %error, not_logged, "a provider was not let in");
+                }
                 return;
             }
         };

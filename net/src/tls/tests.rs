@@ -153,6 +153,20 @@ fn a_certificate_says_exactly_one_identity() {
     }
 }
 
+proptest::proptest! {
+    /// Whatever stands in a certificate or in its URI, it is an identity or it is refused.
+    #[test]
+    fn strange_identities_are_refused_or_read_as_they_were_written(
+        uri in "linkstead://[a-z./%_-]{0,12}(/linkd|/provider|)?/?[a-z0-9./ -]{0,12}",
+        bytes in proptest::collection::vec(proptest::prelude::any::<u8>(), 0..600),
+    ) {
+        if let Ok(identity) = Identity::parse(&uri) {
+            proptest::prop_assert_eq!(identity.to_string(), uri);
+        }
+        let _ = Identity::of_certificate(&bytes.into());
+    }
+}
+
 /// Holds: BI-044.
 #[tokio::test(start_paused = true)]
 async fn a_hello_in_single_bytes_meets_the_deadline() {
