@@ -32,7 +32,20 @@ pub const KEEPER: &str = "keeper";
 /// The provider that serves the tavern, ready to run.
 pub fn provider() -> linkstead::Builder {
     linkstead::provider("tavern")
+        .descriptors(messages::DESCRIPTORS)
         .module(|_| Ok(Tavern::default()))
         .module(|_| Ok(Rooms::default()))
         .module(|_| Ok(Guests))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    /// `UPDATE_EXPECT=1` rewrites the file.
+    #[test]
+    fn the_browsers_types_are_the_modules() {
+        let written = super::provider().types_js().unwrap();
+        expect_file!["../web/tavern.js"].assert_eq(&written);
+    }
 }
