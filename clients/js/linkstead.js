@@ -73,7 +73,9 @@ export const CODES = Object.freeze([
   code("SHUTTING_DOWN", 114, "us", "now", 0, "this node is stopping", "connect to another linkd"),
   code("FRAME_TIMEOUT", 115, "client", "now", 0, "a frame did not arrive whole in time", "send frames at once"),
   code("IDLE_TIMEOUT", 116, "client", "now", 0, "nothing was heard from the client for too long", "send keep-alives"),
+  code("FLOOD", 117, "client", "after", 1000, "the client sends far more than its rate", "send less; see linkd.frames_per_second and linkd.bytes_per_second"),
   code("KICKED", 118, "us", "never", 0, "an operator ended the session", "nothing; ask the operator"),
+  code("BAD_WEBSOCKET", 129, "client", "never", 0, "a WebSocket message is text or breaks the protocol", "send binary messages"),
   code("UNKNOWN_MODULE", 130, "client", "never", 0, "no provider has ever announced this module", "check the module id"),
   code("UNKNOWN_PROTOCOL", 131, "client", "never", 0, "the module has no such protocol", "check the protocol id against protocols.lock"),
   code("DECODE_ERROR", 132, "client", "never", 0, "the body could not be read", "encode the message the handler expects"),
@@ -476,6 +478,7 @@ function decodePayload(bytes) {
 /** Puts the byte stream that comes in pieces together to frames. Holds at most one frame and one piece. */
 class Inbox {
   constructor() {
+    /** @type {Uint8Array} */
     this.buffer = new Uint8Array(0);
     this.start = 0;
     this.end = 0;

@@ -153,6 +153,11 @@ impl Cluster {
         self.linkds.iter().map(|(_, linkd)| linkd.client_addr.to_string()).collect()
     }
 
+    /// Where browsers connect.
+    pub fn ws_addrs(&self) -> Vec<SocketAddr> {
+        self.linkds.iter().filter_map(|(_, linkd)| linkd.ws_addr).collect()
+    }
+
     pub fn ops_addr(&self) -> SocketAddr {
         self.directory.ops_addr
     }
@@ -220,7 +225,7 @@ impl Part {
     }
 }
 
-fn listen(addr: SocketAddr) -> Result<(tokio::net::TcpListener, SocketAddr), Failed> {
+pub fn listen(addr: SocketAddr) -> Result<(tokio::net::TcpListener, SocketAddr), Failed> {
     let listener =
         Tcp::listen(addr).map_err(|error| Failed::Usage(format!("{error}; is another cluster up?")))?;
     let addr = listener.local_addr().context("a listener's own address")?;

@@ -43,9 +43,13 @@ export const enums = Object.freeze({
   Color: Object.freeze({ RED: 0, BLUE: 5, ODD: -1 }),
 });
 
-/** The shapes of the messages. */
+/**
+ * The shapes of the messages.
+ * @type {Readonly<{
+ *   Everything: MessageType<Everything>,
+ * }>}
+ */
 export const messages = Object.freeze({
-  /** @type {MessageType<Everything>} */
   Everything: { name: "test.Everything", fields: [
     { tag: 1, name: "int32", kind: "int32" },
     { tag: 2, name: "int64", kind: "int64" },

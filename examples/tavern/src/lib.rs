@@ -11,6 +11,7 @@
 //! | [`guests`] | module `Guests`: whisper, kick |
 //! | [`regular`] | the bots that load it |
 //! | [`chat`] | the terminal |
+//! | [`web`] | the page for browsers |
 
 pub mod chat;
 pub mod codes;
@@ -20,6 +21,7 @@ pub mod hall;
 pub mod messages;
 pub mod regular;
 pub mod rooms;
+pub mod web;
 
 pub use door::Tavern;
 pub use guests::Guests;
@@ -36,16 +38,4 @@ pub fn provider() -> linkstead::Builder {
         .module(|_| Ok(Tavern::default()))
         .module(|_| Ok(Rooms::default()))
         .module(|_| Ok(Guests))
-}
-
-#[cfg(test)]
-mod tests {
-    use expect_test::expect_file;
-
-    /// `UPDATE_EXPECT=1` rewrites the file.
-    #[test]
-    fn the_browsers_types_are_the_modules() {
-        let written = super::provider().types_js().unwrap();
-        expect_file!["../web/tavern.js"].assert_eq(&written);
-    }
 }

@@ -119,7 +119,7 @@ function changed({ state, url, reconnected, waitMs, cause }) {
   const gateway = new URL(url).host;
   if (state === "connecting") showState(state, "Connecting…", gateway);
   else if (state === "open") {
-    showState(state, "Connected", `by ${gateway}`);
+    showState(state, "Connected", gateway);
     showBanner("");
     comeIn(reconnected);
   } else if (state === "reconnecting") {

@@ -107,80 +107,84 @@
  * @property {string} room
  */
 
-/** The shapes of the messages. */
+/**
+ * The shapes of the messages.
+ * @type {Readonly<{
+ *   Announce: MessageType<Announce>,
+ *   Announced: MessageType<Announced>,
+ *   Enter: MessageType<Enter>,
+ *   Entered: MessageType<Entered>,
+ *   Heard: MessageType<Heard>,
+ *   Joined: MessageType<Joined>,
+ *   Kick: MessageType<Kick>,
+ *   Leave: MessageType<Leave>,
+ *   Left: MessageType<Left>,
+ *   Login: MessageType<Login>,
+ *   Members: MessageType<Members>,
+ *   Said: MessageType<Said>,
+ *   Say: MessageType<Say>,
+ *   Welcome: MessageType<Welcome>,
+ *   Whisper: MessageType<Whisper>,
+ *   Whispered: MessageType<Whispered>,
+ *   Who: MessageType<Who>,
+ * }>}
+ */
 export const messages = Object.freeze({
-  /** @type {MessageType<Announce>} */
   Announce: { name: "tavern.Announce", fields: [
     { tag: 1, name: "text", kind: "string" },
   ] },
-  /** @type {MessageType<Announced>} */
   Announced: { name: "tavern.Announced", fields: [
     { tag: 1, name: "text", kind: "string" },
   ] },
-  /** @type {MessageType<Enter>} */
   Enter: { name: "tavern.Enter", fields: [
     { tag: 1, name: "room", kind: "string" },
   ] },
-  /** @type {MessageType<Entered>} */
   Entered: { name: "tavern.Entered", fields: [
     { tag: 1, name: "members", kind: "string", repeated: true },
   ] },
-  /** @type {MessageType<Heard>} */
   Heard: { name: "tavern.Heard", fields: [
     { tag: 1, name: "by", kind: "uint32" },
   ] },
-  /** @type {MessageType<Joined>} */
   Joined: { name: "tavern.Joined", fields: [
     { tag: 1, name: "room", kind: "string" },
     { tag: 2, name: "account", kind: "string" },
   ] },
-  /** @type {MessageType<Kick>} */
   Kick: { name: "tavern.Kick", fields: [
     { tag: 1, name: "account", kind: "string" },
   ] },
-  /** @type {MessageType<Leave>} */
   Leave: { name: "tavern.Leave", fields: [
     { tag: 1, name: "room", kind: "string" },
   ] },
-  /** @type {MessageType<Left>} */
   Left: { name: "tavern.Left", fields: [
     { tag: 1, name: "room", kind: "string" },
     { tag: 2, name: "account", kind: "string" },
   ] },
-  /** @type {MessageType<Login>} */
   Login: { name: "tavern.Login", fields: [] },
-  /** @type {MessageType<Members>} */
   Members: { name: "tavern.Members", fields: [
     { tag: 1, name: "members", kind: "string", repeated: true },
   ] },
-  /** @type {MessageType<Said>} */
   Said: { name: "tavern.Said", fields: [
     { tag: 1, name: "room", kind: "string" },
     { tag: 2, name: "from", kind: "string" },
     { tag: 3, name: "text", kind: "string" },
   ] },
-  /** @type {MessageType<Say>} */
   Say: { name: "tavern.Say", fields: [
     { tag: 1, name: "room", kind: "string" },
     { tag: 2, name: "text", kind: "string" },
   ] },
-  /** @type {MessageType<Welcome>} */
   Welcome: { name: "tavern.Welcome", fields: [
     { tag: 1, name: "account", kind: "string" },
     { tag: 2, name: "online", kind: "string", repeated: true },
     { tag: 3, name: "guests", kind: "uint32" },
   ] },
-  /** @type {MessageType<Whisper>} */
   Whisper: { name: "tavern.Whisper", fields: [
     { tag: 1, name: "to", kind: "string" },
     { tag: 2, name: "text", kind: "string" },
   ] },
-  /** @type {MessageType<Whispered>} */
   Whispered: { name: "tavern.Whispered", fields: [
     { tag: 1, name: "from", kind: "string" },
     { tag: 2, name: "text", kind: "string" },
   ] },
-  /** @type {MessageType<Who>} */
   Who: { name: "tavern.Who", fields: [
     { tag: 1, name: "room", kind: "string" },
   ] },

@@ -73,11 +73,10 @@ export class Log {
   #add(line) {
     this.empty.remove();
     const log = /** @type {HTMLElement} */ (at("log"));
-    // Who reads further up is not pulled down.
-    const below = log.scrollHeight - log.scrollTop - log.clientHeight < 80;
     this.element.append(line);
     while (this.element.childElementCount > LINES_MAX) this.element.firstElementChild?.remove();
-    if (this.element.isConnected && below) log.scrollTop = log.scrollHeight;
+    // Who reads further up is not pulled down.
+    if (this.element.isConnected && readsNewest) log.scrollTop = log.scrollHeight;
     return line;
   }
 
@@ -139,10 +138,23 @@ export class Log {
   }
 }
 
+// Whoever reads the newest lines goes on reading them when the window changes, as when a keyboard slides in.
+let readsNewest = true;
+at("log").addEventListener("scroll", () => {
+  const { scrollHeight, scrollTop, clientHeight } = at("log");
+  if (clientHeight === height) readsNewest = scrollHeight - scrollTop - clientHeight < 80;
+});
+let height = 0;
+new ResizeObserver(() => {
+  height = at("log").clientHeight;
+  if (readsNewest) at("log").scrollTop = at("log").scrollHeight;
+}).observe(at("log"));
+
 /** @param {Log} log */
 export function showLog(log) {
   at("room-name").textContent = log.room;
   at("log").replaceChildren(log.element);
+  readsNewest = true;
   at("log").scrollTop = at("log").scrollHeight;
 }
 

@@ -183,13 +183,18 @@ fn enums(shapes: &Shapes, reachable: &BTreeSet<&str>) -> String {
 }
 
 fn messages(shapes: &Shapes, reachable: &BTreeSet<&str>) -> String {
-    let mut out =
-        String::from("\n/** The shapes of the messages. */\nexport const messages = Object.freeze({\n");
-    for full in reachable {
-        let Some(shape) = shapes.messages.get(*full).filter(|_| shapes.entry(full).is_none()) else {
-            continue;
-        };
-        let _ = writeln!(out, "  /** @type {{MessageType<{}>}} */", shape.name);
+    let shown: Vec<_> = reachable
+        .iter()
+        .filter_map(|full| Some((*full, shapes.messages.get(*full)?)))
+        .filter(|(full, _)| shapes.entry(full).is_none())
+        .collect();
+    // The type is written out, because shapes may refer to each other in circles.
+    let mut out = String::from("\n/**\n * The shapes of the messages.\n * @type {Readonly<{\n");
+    for (_, shape) in &shown {
+        let _ = writeln!(out, " *   {0}: MessageType<{0}>,", shape.name);
+    }
+    out.push_str(" * }>}\n */\nexport const messages = Object.freeze({\n");
+    for (full, shape) in shown {
         let _ = write!(out, "  {}: {{ name: \"{full}\", fields: [", shape.name);
         for field in &shape.fields {
             let _ = write!(out, "\n    {},", shape_of(shapes, field));

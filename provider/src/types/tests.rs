@@ -88,11 +88,15 @@ fn protocols_and_the_messages_they_use_are_written() {
          * @property {number[]} loud
          */
 
-        /** The shapes of the messages. */
+        /**
+         * The shapes of the messages.
+         * @type {Readonly<{
+         *   Said: MessageType<Said>,
+         *   Say: MessageType<Say>,
+         * }>}
+         */
         export const messages = Object.freeze({
-          /** @type {MessageType<Said>} */
           Said: { name: "game.Said", fields: [] },
-          /** @type {MessageType<Say>} */
           Say: { name: "game.Say", fields: [
             { tag: 1, name: "text", kind: "string" },
             { tag: 2, name: "loud", kind: "double", repeated: true, packed: true },
