@@ -7,14 +7,14 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer as createHttpServer } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 import { chromium } from "playwright-core";
 
 const root = fileURLToPath(new URL("../../..", import.meta.url));
-const built = process.env.CARGO_TARGET_DIR ?? join(root, "target");
+const built = resolve(root, process.env.CARGO_TARGET_DIR ?? "target");
 
 /** What is tested; whoever starts the tests has built it. */
 const [LINKSTEAD, TAVERN] = ["linkstead", "tavern"].map((program) => join(built, "debug", program));

@@ -138,6 +138,9 @@ describe("the tavern's page", { timeout: 300_000 }, () => {
     await bob.keyboard.press("Escape");
     await say(bob, "/whisper nobody hello");
     await bob.locator(".note.odd", { hasText: "Nobody of that name is here." }).waitFor();
+    await say(bob, "\u0007");
+    await bob.locator(".line.failed", { hasText: "That can't be said here" }).getByRole("button", { name: "Forget it" }).waitFor();
+    await picture(bob, "failed-1440-light", 1440, 900, "light");
   });
 
   it("tells a guest who is shown out, and lets them come in again", async () => {
@@ -147,6 +150,7 @@ describe("the tavern's page", { timeout: 300_000 }, () => {
     await bob.getByRole("heading", { name: "You were shown out" }).waitFor();
     await bob.locator("#closed-why", { hasText: "The keeper has shown you out." }).waitFor();
     await keeper.locator("#log .note", { hasText: "bob left" }).waitFor();
+    await picture(bob, "closed-380-light", 380, 720, "light");
     await bob.getByRole("button", { name: "Come in again" }).click();
     await bob.locator("#state[data-state=open]").waitFor();
     await say(bob, "sorry");

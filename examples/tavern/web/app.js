@@ -38,7 +38,6 @@ function openDoor(/** @type {string} */ error = "") {
   at("entry-error").textContent = error;
   at("enter").disabled = false;
   at("enter").textContent = "Come in";
-  at("entry-hint").textContent = "";
   document.title = "The Tavern";
   at("name").focus();
 }
@@ -124,8 +123,8 @@ function changed({ state, url, reconnected, waitMs, cause }) {
     comeIn(reconnected);
   } else if (state === "reconnecting") {
     const when = waitMs >= 1000 ? ` in ${Math.round(waitMs / 1000)} s` : "";
-    showState(state, "Reconnecting…", `trying ${gateway}`);
-    showBanner(`${whyLost(cause)} Trying ${gateway}${when}. What you write waits until then.`);
+    showState(state, "Reconnecting…", gateway);
+    showBanner(`${whyLost(cause)} Trying ${gateway}${when}. What you write stays here until then.`);
   } else showState(state, "Closed", "");
 }
 

@@ -4,7 +4,7 @@
 /** The tavern's own refusals, by number: examples/tavern/src/codes.rs. @type {Record<number, string>} */
 const TAVERN = {
   1: "A room's name has 1 to 32 letters or signs.",
-  2: "That is too long: say it in at most 500 bytes.",
+  2: "That can't be said here: it is too long, or holds signs that nobody can see.",
   3: "You are not in this room any more. Enter it again.",
   4: "This room is full.",
   5: "There is no place for another room just now.",
