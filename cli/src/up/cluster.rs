@@ -225,7 +225,7 @@ impl Part {
     }
 }
 
-pub fn listen(addr: SocketAddr) -> Result<(tokio::net::TcpListener, SocketAddr), Failed> {
+fn listen(addr: SocketAddr) -> Result<(tokio::net::TcpListener, SocketAddr), Failed> {
     let listener =
         Tcp::listen(addr).map_err(|error| Failed::Usage(format!("{error}; is another cluster up?")))?;
     let addr = listener.local_addr().context("a listener's own address")?;

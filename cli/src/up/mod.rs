@@ -87,17 +87,15 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     signal::take_over(shutdown.clone()).context("signals")?;
     let say = Say { quiet: options.json };
     let ports = Ports::new(options.base_port);
-    // Before anything starts: a port that is taken stops nothing that runs.
-    let page = match options.web.unwrap_or(Web::At(ports.web())) {
-        Web::At(addr) => Some(cluster::listen(addr)?.0),
-        Web::Off => None,
-    };
     let started = tokio::select! {
         started = Cluster::start(&options, ports, say) => started,
         () = shutdown.stopping().cancelled_owned() => return without_summary(&options),
     };
     let cluster = started?;
-    let page = page.map(|listener| web::serve(listener, &cluster.ws_addrs())).transpose()?;
+    let page = match options.web.unwrap_or(Web::At(ports.web())) {
+        Web::At(addr) => Some(web::serve(addr, &cluster.ws_addrs())?),
+        Web::Off => None,
+    };
     greet(&cluster, page.as_ref(), say);
 
     // The cluster is one request in flight of its own lifecycle: the drain waits for it, a second signal doesn't.

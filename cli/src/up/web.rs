@@ -13,10 +13,10 @@ use axum::http::header::{self, HeaderName};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use net::Tcp;
 use node::listen::Bounded;
 use serde_json::json;
 use tavern::web::FILES;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::Failed;
@@ -73,8 +73,12 @@ impl Drop for Page {
     }
 }
 
-/// Serves the page on `listener`, which is from `net`; it connects to `gateways`, in this order.
-pub fn serve(listener: TcpListener, gateways: &[SocketAddr]) -> Result<Page, Failed> {
+/// Serves the page at `addr`; it connects to `gateways`, in this order.
+pub fn serve(addr: SocketAddr, gateways: &[SocketAddr]) -> Result<Page, Failed> {
+    let taken = |error| {
+        Failed::Usage(format!("{error}; serve the page elsewhere with --web ADDR, or not with --web off"))
+    };
+    let listener = Tcp::listen(addr).map_err(taken)?;
     let addr = listener.local_addr().map_err(|error| Failed::Running(error.into()))?;
     let urls: Vec<String> = gateways.iter().map(|gateway| format!("ws://{gateway}")).collect();
     // The page may load from here and talk to the gateways, and to nobody else.

@@ -75,6 +75,7 @@ impl Shapes {
         let (name, protocol) = (name.to_owned(), protocol.to_owned());
         match found[..] {
             [one] => Ok(one),
+            [one, ..] if base::planted::is("types_take_any_of_a_name") => Ok(one),
             [] => Err(TypesError::UnknownMessage { name, protocol }),
             _ => {
                 let found = found.iter().map(|full| full.as_str()).collect::<Vec<_>>().join(", ");
@@ -190,7 +191,7 @@ fn field(
         name: name.to_owned(),
         comment,
         repeated,
-        packed: repeated && numeric && packed,
+        packed: repeated && numeric && packed && !base::planted::is("types_forget_packed"),
         optional: field.proto3_optional() || oneof.is_some(),
         oneof: oneof.map(|oneof| oneof.name().to_owned()),
         kind,
