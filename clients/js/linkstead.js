@@ -1556,6 +1556,8 @@ export class Client {
       if (tries > 0) bound = Math.min(bound * 2, Math.max(waitMaxMs, firstWaitMs));
       this.#change("reconnecting", { cause: why, tries, waitMs: Math.round(waitMs) });
       await this.#sleep(waitMs);
+      // Without a network no dial can succeed, so none is counted; the browser says when it is back.
+      while (globalThis.navigator?.onLine === false && !this.#closing) await this.#sleep(waitMaxMs);
       if (this.#closing) return BY_US;
     }
   }

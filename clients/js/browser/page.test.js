@@ -139,8 +139,11 @@ describe("the tavern's page", { timeout: 300_000 }, () => {
     await say(bob, "/whisper nobody hello");
     await bob.locator(".note.odd", { hasText: "Nobody of that name is here." }).waitFor();
     await say(bob, "\u0007");
-    await bob.locator(".line.failed", { hasText: "That can't be said here" }).getByRole("button", { name: "Forget it" }).waitFor();
+    const failed = bob.locator(".line.failed", { hasText: "That can't be said here" });
+    await failed.getByRole("button", { name: "Change it" }).waitFor();
     await picture(bob, "failed-1440-light", 1440, 900, "light");
+    await failed.getByRole("button", { name: "Change it" }).click();
+    await failed.waitFor({ state: "detached" });
   });
 
   it("tells a guest who is shown out, and lets them come in again", async () => {

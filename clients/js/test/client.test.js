@@ -59,6 +59,7 @@ describe("a login", () => {
     assert.deepEqual(gateways.dials, [ONE]);
   });
 
+  // Holds: Q42.
   it("tries each address once at first, and says when none is there", async () => {
     const gateways = new Gateways();
     gateways.down = new Set([ONE, TWO]);
@@ -163,6 +164,7 @@ describe("a request has one outcome", () => {
     client.close();
   });
 
+  // Holds: Q74.
   it("never the answer to another protocol or of another connection", async () => {
     const { gateways, client, far } = await open();
     const heard = client.request(Rooms.say, SAY);
@@ -284,6 +286,7 @@ describe("pushes and reports", () => {
     assert.deepEqual([client.stats.pushes, client.stats.ignored], [8, 3]);
   });
 
+  // Holds: Q71.
   it("one that fails in its handler is an error event, and the others are called", async () => {
     const { client, far } = await open();
     const error = next(client, "error");
@@ -313,6 +316,7 @@ describe("pushes and reports", () => {
     client.close();
   });
 
+  // Holds: Q71.
   it("keep-alives of the server are answered, other requests refused", async () => {
     const { client, far } = await open();
     far.say(wire.encodeFrame(wire.KEEP_ALIVE, wire.REQUEST, 77n, new Uint8Array(1)));
@@ -325,6 +329,7 @@ describe("pushes and reports", () => {
 });
 
 describe("a lost connection", () => {
+  // Holds: Q42.
   it("is dialled again at the next address, and pushes go on", async () => {
     const { gateways, client, far } = await open();
     const lost = next(client, "state", (event) => event.state === "reconnecting");
@@ -367,6 +372,22 @@ describe("a lost connection", () => {
     assert.equal(late.kind, "closed");
   });
 
+  it("is not dialled while the machine has no network", async () => {
+    const { gateways, client, far } = await open({ waitMaxMs: 1, triesMax: 2 });
+    const before = Object.getOwnPropertyDescriptor(globalThis, "navigator");
+    let looked = 0;
+    // The fifth look finds the network back.
+    const navigator = { get onLine() { return ++looked > 4; } };
+    Object.defineProperty(globalThis, "navigator", { value: navigator, configurable: true });
+    far.close(1006);
+    const second = await gateways.next();
+    if (before) Object.defineProperty(globalThis, "navigator", before);
+    else delete (/** @type {any} */ (globalThis).navigator);
+    await second.letIn();
+    await client.ready();
+    assert.deepEqual([looked, gateways.dials], [5, [ONE, TWO]]);
+  });
+
   it("that never lasts does not become a loop", async () => {
     const { gateways, client, far } = await open({ triesMax: 4, firstWaitMs: 1, waitMaxMs: 2 });
     const closed = next(client, "closed");
@@ -402,6 +423,7 @@ describe("a lost connection", () => {
     assert.deepEqual([(await closed).kind, gateways.dials.length], ["broken", 1]);
   });
 
+  // Holds: Q42.
   it("is noticed by silence", async () => {
     const { gateways, client, far } = await open({ keepAliveMs: 2 });
     const lost = next(client, "state", (event) => event.state === "reconnecting");
@@ -471,6 +493,7 @@ describe("close", () => {
 });
 
 describe("bytes of a stranger", () => {
+  // Holds: Q71.
   it("close with a clear error and are not dialled again", async () => {
     for (const [bytes, words] of /** @type {[number[], RegExp][]} */ ([
       [[1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], /no payload/],
@@ -492,6 +515,7 @@ describe("bytes of a stranger", () => {
     assert.equal((await closed).kind, "bad_bytes");
   });
 
+  // Holds: Q71.
   it("are read the same however they are split", async () => {
     const { client, far } = await open();
     /** @type {string[]} */
@@ -510,6 +534,7 @@ describe("bytes of a stranger", () => {
     assert.deepEqual(heard, Array(frame.length + 2).fill("whole"));
   });
 
+  // Holds: Q71.
   it("never throw out of the socket's event, whatever they are", async () => {
     const random = lcg(20261130);
     for (let round = 0; round < 300; round++) {

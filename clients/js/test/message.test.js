@@ -96,6 +96,7 @@ describe("what comes from elsewhere", () => {
     assert.deepEqual(decodeMessage(Everything, hex(unknown)), whole({ uint32: 5 }));
   });
 
+  // Holds: Q71.
   it("and is no message is refused", () => {
     for (const [text, words] of /** @type {[string, RegExp][]} */ ([
       ["18", /too early/],
@@ -114,6 +115,7 @@ describe("what comes from elsewhere", () => {
     }
   });
 
+  // Holds: Q71.
   it("and is nested without end is refused", () => {
     const deep = (/** @type {number} */ depth) => {
       let bytes = [0x18, 1];
@@ -133,6 +135,7 @@ describe("what comes from elsewhere", () => {
     assert.throws(() => encodeMessage(Everything, circle), /nested more than 100/);
   });
 
+  // Holds: Q71.
   it("keeps its bytes when the buffer they came in is used again", () => {
     const buffer = hex("7a 02 01 02");
     const { bytes } = decodeMessage(Everything, buffer);

@@ -72,6 +72,7 @@ it("tagged fields that the client doesn't know are passed over", () => {
   assert.deepEqual(wire.decodeTagged(new Uint8Array(bean)), new Map([[5, 9n]]));
 });
 
+// Holds: Q71.
 it("deep and huge claims are refused before anything is made of them", () => {
   const refused = (/** @type {Uint8Array} */ bytes) => assert.throws(() => wire.decodeTagged(bytes), wire.BadBytes);
   refused(new Uint8Array(10_000).fill(0x16));

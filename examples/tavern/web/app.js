@@ -4,7 +4,7 @@
 import { connect } from "./linkstead.js";
 import { Guests, Rooms, Tavern } from "./tavern.js";
 import { Log, at, paint, showBanner, showClosed, showLog, showPeople, showRooms, showState, slide } from "./view.js";
-import { inWords, isSure, whyClosed, whyLost } from "./words.js";
+import { inWords, isFinal, isSure, whyClosed, whyLost } from "./words.js";
 
 /** The account that may announce and kick. */
 const KEEPER = "keeper";
@@ -299,8 +299,17 @@ async function say(room, text) {
     await client?.request(Rooms.say, { room, text });
     log.heard(line);
   } catch (error) {
-    log.failed(line, inWords(error), isSure(error) ? "Try again" : "Say it once more", () => say(room, text));
+    const again = () => say(room, text);
+    if (isFinal(error)) log.failed(line, inWords(error), "Change it", () => write(text));
+    else log.failed(line, inWords(error), isSure(error) ? "Try again" : "Say it once more", again);
   }
+}
+
+/** Puts words back to where they were written. @param {string} text */
+function write(text) {
+  if (!at("text").value) at("text").value = text;
+  count();
+  at("text").focus();
 }
 
 /** @param {string} to @param {string} text */
@@ -311,7 +320,7 @@ async function whisper(to, text) {
     log?.spoken({ from: me, text, at: new Date(), mine: true, whisper: `whispers to ${to}` });
   } catch (error) {
     log?.note("odd", `Your whisper to ${to} was not heard. ${inWords(error)}`);
-    if (!at("text").value) at("text").value = text;
+    write(text);
   }
 }
 

@@ -50,6 +50,11 @@ export function isSure(error) {
   return /** @type {import("./linkstead.js").LinksteadError} */ (error).retry !== "unknown";
 }
 
+/** Whether the same words would be refused again. @param {unknown} error */
+export function isFinal(error) {
+  return /** @type {import("./linkstead.js").LinksteadError} */ (error).retry === "never";
+}
+
 /** Why the connection ended, and what to do. @param {import("./linkstead.js").Cause} cause */
 export function whyClosed({ kind, code, name, text }) {
   const shownOut = kind === "reported" && !name;
