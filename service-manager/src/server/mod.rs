@@ -126,7 +126,6 @@ pub async fn run_over<N: NetIo>(
         }
     };
     tokio::select! {
-       biased;
         biased;
         () = cancel.cancelled() => {}
         () = stop => {}
