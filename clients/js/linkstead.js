@@ -97,6 +97,7 @@ export const CODES = Object.freeze([
   code("DUPLICATE_SERVER_ID", 170, "peer", "after", 1000, "another live provider has this server id", "give each provider its own server_id"),
   code("BAD_MESSAGE", 171, "peer", "never", 0, "a message could not be read", "check that versions differ by at most one"),
   code("SUPERSEDED", 173, "peer", "never", 0, "a newer connection of the same node took this one's place", "nothing; the newer one serves"),
+  code("IDENTITY_MISMATCH", 174, "peer", "never", 0, "a node says to be another one than its certificate", "give each node the certificate issued for its own cluster, role and id"),
   code("UNAVAILABLE", 172, "peer", "after", 1000, "the peer can't be reached", "wait for it or look at its log"),
   // codes: end
 ]);
