@@ -102,7 +102,7 @@ export class Cluster {
 
   /** @param {string} program @param {string[]} role @param {string[]} settings */
   #part(program, role, settings) {
-    const known = ["node.ops=127.0.0.1:0", ...settings];
+    const known = ["node.insecure=true", "node.ops=127.0.0.1:0", ...settings];
     return this.#run(program, [...role, "--profile", "dev", ...known.flatMap((setting) => ["--set", setting])]);
   }
 
