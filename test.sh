@@ -32,10 +32,11 @@ stage() {
 }
 
 # Debian packages and the program that shows each is there: a linker for cargo,
-# git for the list of files, curl for a page, haproxy as the baseline of `bench forward`.
+# git for the list of files, curl for a page, haproxy as the baseline of `bench forward`,
+# node and Chromium for the JavaScript client and the page.
 packages() {
     local missing=() pair
-    for pair in build-essential:cc git:git curl:curl haproxy:haproxy; do
+    for pair in build-essential:cc git:git curl:curl haproxy:haproxy nodejs:node npm:npm chromium:chromium; do
         command -v "${pair#*:}" > /dev/null || missing+=("${pair%:*}")
     done
     [[ ${#missing[@]} -eq 0 ]] && return 0
@@ -54,6 +55,21 @@ tests() {
     else
         cargo test --workspace --tests --no-fail-fast
     fi
+}
+
+# The JavaScript client in node, and the tavern's page in Chromium against real processes.
+# npm brings what the lock file lists.
+browser() {
+    if ! node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)'; then
+        echo "node $(node --version) is too old: install node 20 or later" >&2
+        return 1
+    fi
+    cargo build -q -p cli -p tavern &&
+        npm --prefix clients/js ci --no-progress &&
+        npm --prefix clients/js run types &&
+        npm --prefix clients/js test &&
+        npm --prefix clients/js run planted &&
+        npm --prefix clients/js run browser
 }
 
 report() {
@@ -79,6 +95,7 @@ stage tests tests
 stage doctests cargo test --workspace --doc
 stage planted cargo planted
 if [[ $mode == all ]]; then
+    stage browser browser
     stage sim cargo sim --smoke
     stage bench cargo run --release -q -- bench forward --baseline haproxy --seconds 0.2 --json
     stage docs cargo run -q -p tests --bin docs -- README.md docs/start.md docs/guides/tls.md

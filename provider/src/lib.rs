@@ -64,6 +64,7 @@ pub mod sessions;
 mod start;
 mod table;
 mod threads;
+mod types;
 
 pub use base::{Account, AppVersion, Epoch, LinkSid, NodeId, Role, ServerId};
 pub use config::{Choice, Config, ModuleConfig, Overload, PRESETS};
@@ -79,6 +80,7 @@ pub use redirect_macros::{handler, module, on_broken};
 pub use run::{Operator, Root};
 pub use running::{Running, Status};
 pub use start::{Builder, Env, Linkds, OnlineHandle, Setup, StartError};
+pub use types::TypesError;
 pub use wire::code;
 pub use wire::{Code, Notify, Push, Rpc};
 

@@ -56,6 +56,10 @@ pub struct Protocol {
     pub parallel: bool,
     /// The client expects no answer.
     pub notify: bool,
+    /// The name of the request's type, without its path.
+    pub request: &'static str,
+    /// The name of the reply's type, without its path; empty for `()`.
+    pub reply: &'static str,
 }
 
 impl Descriptor {

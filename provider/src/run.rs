@@ -58,8 +58,20 @@ enum Verb {
     PrintConfig,
     /// Print the lines of protocols.lock.
     Protocols,
+    /// Print the protocols and their messages for clients in another language.
+    Types {
+        #[arg(value_enum)]
+        language: Language,
+    },
     /// Print the version.
     Version,
+}
+
+/// A language of clients.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Language {
+    /// A module for `clients/js`, with types that editors understand.
+    Js,
 }
 
 /// All sections that a provider reads.
@@ -75,12 +87,20 @@ pub struct Root {
 impl Builder {
     /// The whole program: parses the command line, reads the configuration, joins the cluster and serves until SIGTERM
     /// or SIGINT; a second signal skips the waits. Verbs beside the default: `check-config`, `print-config`,
-    /// `protocols`, `version`. Returns an error when it could not start or its stop was cut off.
+    /// `protocols`, `types js`, `version`. Returns an error when it could not start or its stop was cut off.
     pub async fn run(self) -> Result<()> {
         let cli = Cli::parse();
         match cli.verb.unwrap_or(Verb::Run) {
             Verb::Version => say(&format!("{} {}", self.name, telemetry::BUILD.version)),
             Verb::Protocols => say(&Table::lock(&self.modules).join("\n")),
+            Verb::Types { language: Language::Js } => {
+                // As with a configuration: nothing was started, and it says what to mend.
+                let text = self.types_js().unwrap_or_else(|error| {
+                    eprintln!("{error}");
+                    std::process::exit(2)
+                });
+                say(text.trim_end())
+            }
             Verb::CheckConfig => {
                 let mut root = load(&cli.sources);
                 self.name(&mut root);

@@ -173,11 +173,13 @@ pub struct Builder {
     pub(crate) name: String,
     makes: Vec<Make>,
     pub(crate) modules: Vec<Descriptor>,
+    /// What the messages look like, for the verb `types`.
+    pub(crate) descriptors: Option<&'static [u8]>,
 }
 
 impl Builder {
     pub(crate) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), makes: Vec::new(), modules: Vec::new() }
+        Self { name: name.to_owned(), makes: Vec::new(), modules: Vec::new(), descriptors: None }
     }
 
     /// Adds a module, built once at the start. An error of `make` fails the start.

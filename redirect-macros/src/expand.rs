@@ -6,7 +6,7 @@ use syn::Ident;
 
 use crate::check::{CHOICES, LEVELS};
 use crate::lock::Lock;
-use crate::parse::{Block, Handler, bare};
+use crate::parse::{Block, Handler, bare, type_name};
 
 /// One protocol of the module, be it a handler's or a push's.
 pub struct Protocol {
@@ -89,9 +89,12 @@ fn describe(handler: &Handler, Protocol { name, id, .. }: &Protocol) -> TokenStr
     let level = LEVELS.iter().position(|known| *known == level).unwrap_or(2) as u8;
     let route_by = handler.args.route_by.as_ref().map_or(0, |field| field.as_ref().0 as u32);
     let (parallel, notify) = (handler.args.parallel.is_on(), handler.args.notify.is_on());
+    let (request, reply) = (handler.request(), handler.reply());
+    let [request, reply] = [request, reply].map(|ty| ty.map_or_else(String::new, type_name));
     quote! {
         ::linkstead::Protocol {
             id: #id, name: #name, route_by: #route_by, level: #level, parallel: #parallel, notify: #notify,
+            request: #request, reply: #reply,
         }
     }
 }

@@ -256,7 +256,8 @@ fn is(attr: &Attribute, name: &str) -> bool {
     attr.path().segments.last().is_some_and(|segment| segment.ident == name)
 }
 
-fn type_name(ty: &Type) -> String {
+/// The last part of a type's path; empty for what has none, such as `()`.
+pub fn type_name(ty: &Type) -> String {
     match ty {
         Type::Path(path) => {
             path.path.segments.last().map_or_else(String::new, |segment| bare(&segment.ident))

@@ -130,6 +130,18 @@ pub const FAULTS: &[Fault] = &[
         "a_linkd_that_reads_slowly_loses_nothing",
     ),
     in_package(
+        "types_forget_packed",
+        "linkstead",
+        "the types for other languages don't say how lists of numbers travel",
+        "types::tests::protocols_and_the_messages",
+    ),
+    in_package(
+        "types_take_any_of_a_name",
+        "linkstead",
+        "of two messages of one name, a protocol is given either",
+        "types::tests::what_cannot_be_described",
+    ),
+    in_package(
         "overload_told_late",
         "linkstead",
         "overload is reported at the next slow beat",

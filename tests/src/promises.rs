@@ -112,10 +112,10 @@ impl Book {
     }
 }
 
-/// Looks through every Rust file below `root`.
+/// Looks through every Rust and JavaScript file below `root`.
 pub fn scan(root: &Path, book: &Book) -> Result<Found> {
     let mut found = Found::default();
-    for path in repo::files(root)?.iter().filter(|path| path.ends_with(".rs")) {
+    for path in repo::files(root)?.iter().filter(|path| path.ends_with(".rs") || path.ends_with(".js")) {
         // A file may vanish while somebody works on the tree.
         if let Ok(Some(text)) = repo::text(root, path) {
             scan_text(path, &text, book, &mut found);
@@ -152,6 +152,9 @@ pub fn scan_text(path: &str, text: &str, book: &Book, found: &mut Found) {
             above.is_test |= is_test_attribute(bare);
         } else {
             let mut gathered = std::mem::take(&mut above);
+            if let Some(name) = javascript_test(bare).filter(|_| path.ends_with(".js")) {
+                judge(path, name, &gathered.comments, book, found);
+            }
             if let (true, Some(name)) = (gathered.is_test, function_name(bare)) {
                 gathered.comments.extend(body_comments(&lines, index));
                 judge(path, name, &gathered.comments, book, found);
@@ -164,6 +167,12 @@ fn is_test_attribute(bare: &str) -> bool {
     let name: String =
         bare[2..].chars().take_while(|c| c.is_alphanumeric() || matches!(c, ':' | '_')).collect();
     name.rsplit("::").next() == Some("test")
+}
+
+/// The sentence of `it("…", …)` or of a group of them, `describe("…", …)`.
+fn javascript_test(bare: &str) -> Option<&str> {
+    let rest = bare.strip_prefix("it(\"").or_else(|| bare.strip_prefix("describe(\""))?;
+    rest.split('"').next()
 }
 
 fn function_name(bare: &str) -> Option<&str> {
@@ -330,6 +339,16 @@ mod tests {
         let text = "    /// Holds: Z-05.\n    #[tokio::test(start_paused = true)]\n    async fn a() {}\n\
                     proptest! {\n    /// Holds: Z-06.\n    #[test]\n    fn b(x in 0..9u8) {\n    }\n}\n";
         assert_eq!(named(text).0, [pair("Z-05", "a"), pair("Z-06", "b")]);
+    }
+
+    #[test]
+    fn reads_javascript_tests() {
+        let text = "// Holds: Z-05.\ndescribe(\"bytes\", () => {\n  // Holds: Q7.\n  it(\"are read\", () => {});\n\
+                    // Z-06\n  const it = 5;\n";
+        let mut found = Found::default();
+        scan_text("clients/js/test/a.test.js", text, &Book::parse(BOOK).unwrap(), &mut found);
+        let named: Vec<_> = found.named.into_iter().map(|n| (n.id, n.test)).collect();
+        assert_eq!(named, [pair("Z-05", "bytes"), pair("Q7", "are read")]);
     }
 
     #[test]

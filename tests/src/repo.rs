@@ -51,7 +51,7 @@ fn walk(root: &Path, folder: &Path, all: &mut Vec<String>) -> Result<()> {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() {
-            if !matches!(name.as_str(), ".git" | "target" | ".scratch") {
+            if !matches!(name.as_str(), ".git" | "target" | ".scratch" | "node_modules") {
                 walk(root, &path, all)?;
             }
         } else if let Ok(inside) = path.strip_prefix(root) {

@@ -23,6 +23,8 @@ pub mod report;
 pub mod skim;
 pub mod tagged;
 pub mod varint;
+#[cfg(test)]
+mod vectors;
 
 /// Messages of `proto/hello.proto`.
 pub mod hello {

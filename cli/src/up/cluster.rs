@@ -153,6 +153,11 @@ impl Cluster {
         self.linkds.iter().map(|(_, linkd)| linkd.client_addr.to_string()).collect()
     }
 
+    /// Where browsers connect.
+    pub fn ws_addrs(&self) -> Vec<SocketAddr> {
+        self.linkds.iter().filter_map(|(_, linkd)| linkd.ws_addr).collect()
+    }
+
     pub fn ops_addr(&self) -> SocketAddr {
         self.directory.ops_addr
     }

@@ -3,6 +3,7 @@
 mod certs;
 mod cluster;
 mod ports;
+mod web;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,6 +18,7 @@ use node::{Clock, Shutdown, signal, telemetry};
 use crate::{Failed, bot};
 use cluster::Cluster;
 use ports::Ports;
+use web::Web;
 
 /// How large, and whether bots play.
 #[derive(Debug, Clone, clap::Args)]
@@ -46,6 +48,9 @@ pub struct Options {
     /// certificates exist in memory only, and nobody can.
     #[arg(long)]
     pub certs: Option<PathBuf>,
+    /// Where the tavern's page is served, or `off`; +80 unless given.
+    #[arg(long, value_name = "ADDR|off")]
+    web: Option<Web>,
     /// What is logged to standard error. That the directory keeps nothing is no news here.
     #[arg(long, default_value = "warn,service_manager=error")]
     pub log: String,
@@ -87,7 +92,11 @@ pub async fn run(options: Options) -> Result<(), Failed> {
         () = shutdown.stopping().cancelled_owned() => return without_summary(&options),
     };
     let cluster = started?;
-    greet(&cluster, say);
+    let page = match options.web.unwrap_or(Web::At(ports.web())) {
+        Web::At(addr) => Some(web::serve(addr, &cluster.ws_addrs())?),
+        Web::Off => None,
+    };
+    greet(&cluster, page.as_ref(), say);
 
     // The cluster is one request in flight of its own lifecycle: the drain waits for it, a second signal doesn't.
     let pass = shutdown.enter().context("stopped before it ran")?;
@@ -144,12 +153,15 @@ async fn play(options: &Options, cluster: &Cluster) -> Summary {
     bot::play(&bot::Options { addrs: cluster.client_addrs().join(","), bots, seconds, seed, json }).await
 }
 
-fn greet(cluster: &Cluster, say: Say) {
+fn greet(cluster: &Cluster, page: Option<&web::Page>, say: Say) {
     let addrs = cluster.client_addrs();
     say.line("");
     say.line(&format!("the cluster is up; clients connect to {}", addrs.join(" or ")));
     if let Some(addr) = addrs.first() {
         say.line(&format!("  play:   cargo run --release -p tavern -- chat NAME --addr {addr}"));
+    }
+    if let Some(page) = page {
+        say.line(&format!("  page:   http://{}", page.addr));
     }
     say.line(&format!("  look:   linkstead status --ops {}", cluster.ops_addr()));
     say.line("  stop:   Ctrl-C; once more skips the waits");

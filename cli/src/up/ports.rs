@@ -46,6 +46,10 @@ impl Ports {
         self.at(2, instance)
     }
 
+    pub fn web(self) -> SocketAddr {
+        self.at(80, 0)
+    }
+
     pub fn provider_ops(self, instance: u16) -> SocketAddr {
         self.at(3, instance)
     }

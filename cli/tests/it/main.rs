@@ -6,6 +6,7 @@
 mod cert;
 mod cluster;
 mod identity;
+mod javascript;
 mod process;
 mod reference;
 mod roles;

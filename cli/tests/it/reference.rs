@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use base::Blame;
+use base::{Blame, Retry};
 use expect_test::expect_file;
 use wire::code;
 
@@ -44,4 +44,34 @@ fn the_errors_page_is_the_registry() {
         writeln!(out, "| {name} | {number} | {result} | {blame} | {retry} | {what} | {remedy} |").unwrap();
     }
     expect_file![page("errors.md")].assert_eq(&out);
+}
+
+/// The JavaScript client is one file, so its table of codes stands in it, between two marks.
+#[test]
+fn the_codes_of_the_javascript_client_are_the_registry() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../clients/js/linkstead.js");
+    let client = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = client.split_once("  // codes: begin").unwrap();
+    let (first, rest) = rest.split_once('\n').unwrap();
+    let (_, tail) = rest.split_once("  // codes: end\n").unwrap();
+    let mut rows = String::new();
+    for code in code::ALL {
+        let blame = match code.blame {
+            Blame::Client => "client",
+            Blame::Peer => "peer",
+            Blame::Us => "us",
+        };
+        let (retry, after_ms) = match code.retry {
+            Retry::Never => ("never", 0),
+            Retry::Now => ("now", 0),
+            Retry::After(span) => ("after", span.as_millis()),
+            Retry::Unknown => ("unknown", 0),
+        };
+        let (name, number, what, remedy) = (code.name, code.number, code.what, code.remedy);
+        let words = serde_json::json!([what, remedy]).to_string();
+        let words = words.trim_start_matches('[').trim_end_matches(']').replace("\",\"", "\", \"");
+        writeln!(rows, "  code(\"{name}\", {number}, \"{blame}\", \"{retry}\", {after_ms}, {words}),")
+            .unwrap();
+    }
+    expect_file![path].assert_eq(&format!("{head}  // codes: begin{first}\n{rows}  // codes: end\n{tail}"));
 }

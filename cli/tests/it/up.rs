@@ -1,6 +1,7 @@
 //! `linkstead up` as a newcomer uses it.
 
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::process::{Process, addr_after, output};
 
@@ -78,4 +79,51 @@ fn bots_that_are_interrupted_are_no_success() {
     up.wait_for("the cluster is up");
     up.signal("INT");
     assert_eq!(up.end().code(), Some(1), "{:#?}", up.seen);
+}
+
+async fn get(addr: &str, path: &str) -> (String, String) {
+    let mut stream = net::Tcp::dial(addr).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.to_lowercase(), body.to_owned())
+}
+
+/// Every file is there, may load nothing from elsewhere, and names the gateways in their order.
+#[tokio::test]
+async fn the_page_is_served_with_the_addresses_of_the_gateways() {
+    let mut up = Process::start(&FREE);
+    let gateways =
+        ["linkd-1", "linkd-2"].map(|name| format!("ws://{}", addr_after(&up.wait_for(name), " ws ")));
+    let page = addr_after(&up.wait_for("page:"), "http://");
+    let (head, body) = get(&page, "/config.json").await;
+    assert!(head.starts_with("http/1.1 200"), "{head}");
+    let config: Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(config, serde_json::json!({ "gateways": gateways }));
+    for file in tavern::web::FILES {
+        let (head, body) = get(&page, &format!("/{}", file.path)).await;
+        assert!(
+            head.contains(&format!("content-type: {}", file.content_type)) && body == file.text,
+            "{head}"
+        );
+        let policy = head.lines().find(|line| line.starts_with("content-security-policy: ")).unwrap();
+        assert!(policy.contains("default-src 'none'") && policy.contains(&gateways.join(" ")), "{policy}");
+        assert!(!policy.contains("unsafe") && head.contains("x-content-type-options: nosniff"), "{head}");
+    }
+    for missing in ["/gone.js", "/../Cargo.toml", "/%2e%2e/Cargo.toml", "/web/app.js"] {
+        assert!(get(&page, missing).await.0.starts_with("http/1.1 404"), "{missing}");
+    }
+    let (code, _, err) = output(&["up", "--base-port", "0", "--web", &page]);
+    assert!(code == 2 && err.contains(&page) && err.contains("--web"), "{code}: {err}");
+}
+
+#[test]
+fn the_page_can_be_left_out_and_stays_on_loopback() {
+    let mut up = Process::start(&[&FREE[..], &["--web", "off"]].concat());
+    up.wait_for("stop:");
+    assert!(!up.seen.iter().any(|line| line.contains("page:")), "{:#?}", up.seen);
+    let (code, _, err) = output(&["up", "--web", "0.0.0.0:7780"]);
+    assert!(code == 2 && err.contains("not loopback"), "{code}: {err}");
 }

@@ -9,6 +9,9 @@ macro_rules! codes {
             pub const $name: i32 = $number;
         )*
 
+        /// Every number.
+        pub const ALL: &[i32] = &[$($number),*];
+
         /// What a number means, for people.
         pub fn text(code: i32) -> &'static str {
             match code {

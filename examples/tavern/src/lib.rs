@@ -11,6 +11,7 @@
 //! | [`guests`] | module `Guests`: whisper, kick |
 //! | [`regular`] | the bots that load it |
 //! | [`chat`] | the terminal |
+//! | [`web`] | the page for browsers |
 
 pub mod chat;
 pub mod codes;
@@ -20,6 +21,7 @@ pub mod hall;
 pub mod messages;
 pub mod regular;
 pub mod rooms;
+pub mod web;
 
 pub use door::Tavern;
 pub use guests::Guests;
@@ -32,6 +34,7 @@ pub const KEEPER: &str = "keeper";
 /// The provider that serves the tavern, ready to run.
 pub fn provider() -> linkstead::Builder {
     linkstead::provider("tavern")
+        .descriptors(messages::DESCRIPTORS)
         .module(|_| Ok(Tavern::default()))
         .module(|_| Ok(Rooms::default()))
         .module(|_| Ok(Guests))
