@@ -4,16 +4,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crossbeam::utils::CachePadded;
 use serde::Serialize;
+use wire::code::{self, Code};
 
 use crate::router::Loss;
 use crate::worker::Transport;
+
+const CODES: usize = code::ALL.len();
 
 /// One worker's counters. Padded, so that two workers never share a cache line. Only the worker's own thread writes, so
 /// a count is a plain load and store, without a locked instruction.
 #[derive(Debug, Default)]
 pub struct Counters(CachePadded<Cells>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cells {
     /// By transport.
     sessions: [AtomicU64; 2],
@@ -22,8 +25,24 @@ struct Cells {
     frames_in: AtomicU64,
     frames_out: AtomicU64,
     dispatched: AtomicU64,
-    refused: AtomicU64,
+    /// By code, in the registry's order.
+    refused: [AtomicU64; CODES],
     dropped: [AtomicU64; Loss::ALL.len()],
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self {
+            sessions: Default::default(),
+            accepted: Default::default(),
+            closed: AtomicU64::default(),
+            frames_in: AtomicU64::default(),
+            frames_out: AtomicU64::default(),
+            dispatched: AtomicU64::default(),
+            refused: [const { AtomicU64::new(0) }; CODES],
+            dropped: Default::default(),
+        }
+    }
 }
 
 /// The sum of all workers, as `/status` shows it.
@@ -42,8 +61,9 @@ pub struct Totals {
     pub frames_out: u64,
     /// Client frames handed to providers.
     pub dispatched: u64,
-    /// Requests answered with a refusal.
+    /// Requests answered with a refusal, and by code.
     pub refused: u64,
+    pub refused_by: std::collections::BTreeMap<&'static str, u64>,
     /// Frames not delivered with nobody to tell, by cause.
     pub dropped: std::collections::BTreeMap<&'static str, u64>,
 }
@@ -76,8 +96,12 @@ impl Counters {
         add(&self.0.dispatched, 1);
     }
 
-    pub fn refused(&self) {
-        add(&self.0.refused, 1);
+    /// With this RPC result.
+    pub fn refused(&self, result: i64) {
+        let code = Code::of_result(result).unwrap_or(&code::EXCEPTION);
+        if let Some(index) = code::ALL.iter().position(|c| c.number == code.number) {
+            add(&self.0.refused[index], 1);
+        }
     }
 
     pub fn dropped(&self, loss: Loss) {
@@ -103,7 +127,13 @@ impl Counters {
         totals.frames_in += cells.frames_in.load(Relaxed);
         totals.frames_out += cells.frames_out.load(Relaxed);
         totals.dispatched += cells.dispatched.load(Relaxed);
-        totals.refused += cells.refused.load(Relaxed);
+        for (code, count) in code::ALL.iter().zip(&cells.refused) {
+            let count = count.load(Relaxed);
+            totals.refused += count;
+            if count > 0 {
+                *totals.refused_by.entry(code.name).or_default() += count;
+            }
+        }
         for (loss, count) in Loss::ALL.iter().zip(&cells.dropped) {
             *totals.dropped.entry(loss.as_str()).or_default() += count.load(Relaxed);
         }

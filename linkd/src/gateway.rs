@@ -24,7 +24,7 @@ use crate::admission::Door;
 use crate::config::{Config, Handshake, ProxyProtocol};
 use crate::counters::{Counters, Totals};
 use crate::mailbox::Mailbox;
-use crate::router::{Rules, Summary, Who};
+use crate::router::{Rate, Rules, Summary, Who};
 use crate::worker::{self, Layers, Letter, Settings, Shared, Transport};
 
 /// Letters that may wait for one worker.
@@ -235,6 +235,11 @@ fn settings(config: &Config, env: &Env, worker: u8) -> Settings {
         auth_timeout: config.auth_timeout.span(),
         idle_timeout: config.idle_timeout.span(),
         unauthed_frames_max: 2,
+        frames: Rate::new(config.frames_per_second.into(), config.frames_burst.into()),
+        bytes: Rate::new(config.bytes_per_second.0, config.bytes_burst.0),
+        out_bytes_per_second: config.out_bytes_per_second.0.div_ceil(config.worker_count() as u64),
+        broadcasts_max: config.broadcasts_max,
+        broadcast_bytes_max: config.broadcast_max.bytes(),
         seed: hash::parts([env.node.as_str().as_bytes(), &[worker]]),
     };
     let layers = Layers {
@@ -246,6 +251,7 @@ fn settings(config: &Config, env: &Env, worker: u8) -> Settings {
     Settings {
         rules,
         layers,
+        bounds: config.bounds(),
         frame_bytes_max: config.frame_max.bytes() as u32,
         out_bytes_max: config.out_queue_max.bytes(),
         frame_timeout: config.frame_timeout.0,

@@ -60,6 +60,8 @@ pub trait Handler {
     }
     /// All frames of one read were handled: the moment to send what they caused.
     fn batch_end(&mut self) {}
+    /// An answer came for which nobody waits: late, or to a call that was never made.
+    fn stray_reply(&mut self) {}
     /// The caller of `call` no longer waits.
     fn cancelled(&mut self, _call: u64) {}
 }
@@ -190,7 +192,8 @@ impl Link {
                         .map_or(Err(CallError::BadAnswer), |r| Err(CallError::Refused(r)))
                 };
                 if !self.calls.answer(frame.meta.call, answer) {
-                    tracing::debug!(peer = %self.peer.node, call = frame.meta.call, "late answer dropped");
+                    tracing::debug!(peer = %self.peer.node, call = frame.meta.call, "stray answer dropped");
+                    handler.stray_reply();
                 }
             }
             Kind::PING => {

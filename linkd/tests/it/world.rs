@@ -9,7 +9,7 @@ use futures_util::{SinkExt, StreamExt};
 use linkd::admission::{Caps, Door};
 use linkd::counters::{Counters, Totals};
 use linkd::mailbox::Mailbox;
-use linkd::router::Rules;
+use linkd::router::{Bounds, Rate, Rules};
 use linkd::worker::{self, Guest, Layers, Letter, Settings, Shared, Transport};
 use net::hello::{self, Ours, Proof, Role};
 use net::link::{Closed, Handler, Link};
@@ -48,6 +48,11 @@ pub fn settings() -> Settings {
         auth_timeout: Span::secs(10),
         idle_timeout: Span::ZERO,
         unauthed_frames_max: 2,
+        frames: Rate::OFF,
+        bytes: Rate::OFF,
+        out_bytes_per_second: 0,
+        broadcasts_max: 16,
+        broadcast_bytes_max: 64 * 1024,
         seed: 1,
     };
     let (frame_bytes_max, out_bytes_max) = (64 * 1024, 256 * 1024);
@@ -61,6 +66,7 @@ pub fn settings() -> Settings {
     Settings {
         rules,
         layers,
+        bounds: Bounds { backlog_bytes_max: 8 << 20, requests_per_second_max: 0 },
         frame_bytes_max,
         out_bytes_max,
         frame_timeout: timeout,
