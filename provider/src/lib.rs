@@ -36,6 +36,7 @@
 
 mod answer;
 mod bind;
+mod broadcast;
 mod config;
 mod conn;
 mod control;
@@ -66,6 +67,7 @@ mod table;
 mod threads;
 
 pub use base::{Account, AppVersion, Epoch, LinkSid, NodeId, Role, ServerId};
+pub use broadcast::{Audience, Reached};
 pub use config::{Choice, Config, ModuleConfig, Overload, PRESETS};
 pub use cx::Cx;
 pub use error::{Error, Result};
@@ -80,7 +82,7 @@ pub use run::{Operator, Root};
 pub use running::{Running, Status};
 pub use start::{Builder, Env, Linkds, OnlineHandle, Setup, StartError};
 pub use wire::code;
-pub use wire::{Code, Notify, Push, Rpc};
+pub use wire::{Code, Level, Notify, Push, Rpc};
 
 /// Begins a provider called `name`, which names its program and, with the server id, its node: `chat-1`.
 pub fn provider(name: &str) -> Builder {

@@ -29,7 +29,7 @@ use wire::report::{REPORT_ERROR, ReportError};
 use wire::{handshake, link};
 
 /// Longer than anything here takes on a busy machine; a wait that reaches it is a failure, not a pace.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct World {
     mailbox: Mailbox<Letter<Tcp>>,
@@ -144,9 +144,9 @@ impl World {
         let (frames, seen) = mpsc::channel(100_000);
         let mut inbound = Inbound { link: link.clone(), frames, echo };
         let running = link.clone();
-        tokio::spawn(
-            async move { net::link::run(&running, &mut read, &mut vec![0; 65_536], &mut inbound).await },
-        );
+        let ended = tokio::spawn(async move {
+            net::link::run(&running, &mut read, &mut vec![0; 65_536], &mut inbound).await.to_string()
+        });
         let announce = message::Announce { server_id: conn.0 as u32, ..Default::default() };
         link.call::<()>(link::ANNOUNCE, &announce, PATIENCE).await.unwrap();
         let modules = vec![message::Module {
@@ -157,7 +157,7 @@ impl World {
             ..Default::default()
         }];
         link.call::<()>(link::BIND, &message::Bind { modules, link_sids: vec![] }, PATIENCE).await.unwrap();
-        Provider { link, seen }
+        Provider { link, seen, ended }
     }
 
     /// A provider's connection after its hello.
@@ -192,6 +192,17 @@ impl World {
         wire::node::encode_message(&mut out, &wire::node::Meta::call(link::BIND, 2, 0), &bind);
         ours.write_all(&out).await.unwrap();
         ours
+    }
+
+    /// Waits for what has no event of its own.
+    pub async fn until(&self, is: impl Fn(&Self) -> bool) {
+        let waited = async {
+            while !is(self) {
+                // Sleep: the system's own bookkeeping rings no bell.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        within(waited).await;
     }
 
     pub fn totals(&self) -> Totals {
@@ -242,9 +253,18 @@ impl Handler for Inbound {
 pub struct Provider {
     pub link: Link,
     seen: mpsc::Receiver<Owned>,
+    ended: tokio::task::JoinHandle<String>,
 }
 
 impl Provider {
+    /// Why its connection ended, in words, with the code's name.
+    pub async fn closed(self) -> String {
+        let text = within(self.ended).await.unwrap();
+        let number = text.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse().ok());
+        let name = number.and_then(wire::Code::find).map_or("", |code| code.name);
+        format!("{name} {text}")
+    }
+
     /// The next frame of this kind; others before it are skipped.
     pub async fn next(&mut self, kind: wire::node::Kind) -> Owned {
         loop {

@@ -228,8 +228,8 @@ fn bad_loads_are_ignored_and_a_flood_of_them_coalesces() {
 /// Holds: Q32.
 #[test]
 fn a_full_line_gives_up_pushes_by_level_and_answers_requests_busy() {
-    let mut world = World::default();
-    world.router = Router::new(crate::router::Rules { out_bytes_per_second: 100_000, ..rules() });
+    let rules = crate::router::Rules { out_bytes_per_second: 100_000, ..rules() };
+    let mut world = World { router: Router::new(rules), ..World::default() };
     world.run("up game-1 7");
     world.run("login ann");
     let send = |world: &mut World, level, reply, bytes| {
