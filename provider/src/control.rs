@@ -140,7 +140,6 @@ async fn follow(
         hub.connections_changed();
         event = tokio::select! {
            biased;
-            biased;
             () = stop.cancelled() => None,
             changed = linkds.changed(), if listing => match changed {
                 Ok(()) => Some(linkds::Event::Listed(linkds.borrow_and_update().to_vec())),

@@ -93,7 +93,6 @@ async fn connection<N: NetIo>(
     let mut intake = Intake::new(conn.clone());
     let closed = tokio::select! {
        biased;
-        biased;
         closed = net::link::run(&link, &mut read, &mut scratch, &mut intake) => closed,
         closed = writing(&conn) => closed,
         closed = until_goodbye(&conn, &target.redial) => closed,
