@@ -27,6 +27,8 @@ struct Cells {
     dispatched: AtomicU64,
     /// By code, in the registry's order.
     refused: [AtomicU64; CODES],
+    /// Closed by us, by code.
+    closed_by: [AtomicU64; CODES],
     dropped: [AtomicU64; Loss::ALL.len()],
 }
 
@@ -40,6 +42,7 @@ impl Default for Cells {
             frames_out: AtomicU64::default(),
             dispatched: AtomicU64::default(),
             refused: [const { AtomicU64::new(0) }; CODES],
+            closed_by: [const { AtomicU64::new(0) }; CODES],
             dropped: Default::default(),
         }
     }
@@ -61,6 +64,8 @@ pub struct Totals {
     pub frames_out: u64,
     /// Client frames handed to providers.
     pub dispatched: u64,
+    /// Of them, those that were closed by us, by code.
+    pub closed_by: std::collections::BTreeMap<&'static str, u64>,
     /// Requests answered with a refusal, and by code.
     pub refused: u64,
     pub refused_by: std::collections::BTreeMap<&'static str, u64>,
@@ -71,6 +76,21 @@ pub struct Totals {
 /// Wraps, so that adding `u64::MAX` subtracts one.
 fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+/// A code's place in the registry; what a game made up stands with the codes of operators.
+fn place(code: Option<&'static Code>) -> usize {
+    let number = code.map_or(code::KICKED.number, |code| code.number);
+    code::ALL.iter().position(|code| code.number == number).unwrap_or(0)
+}
+
+fn by_code(cells: &[AtomicU64; CODES], sums: &mut std::collections::BTreeMap<&'static str, u64>) {
+    for (code, count) in code::ALL.iter().zip(cells) {
+        let count = count.load(Relaxed);
+        if count > 0 {
+            *sums.entry(code.name).or_default() += count;
+        }
+    }
 }
 
 impl Counters {
@@ -98,10 +118,12 @@ impl Counters {
 
     /// With this RPC result.
     pub fn refused(&self, result: i64) {
-        let code = Code::of_result(result).unwrap_or(&code::EXCEPTION);
-        if let Some(index) = code::ALL.iter().position(|c| c.number == code.number) {
-            add(&self.0.refused[index], 1);
-        }
+        add(&self.0.refused[place(Code::of_result(result))], 1);
+    }
+
+    /// A session is closed by us, with the number of a code.
+    pub fn closing(&self, number: i32) {
+        add(&self.0.closed_by[place(Code::find(number))], 1);
     }
 
     pub fn dropped(&self, loss: Loss) {
@@ -127,13 +149,9 @@ impl Counters {
         totals.frames_in += cells.frames_in.load(Relaxed);
         totals.frames_out += cells.frames_out.load(Relaxed);
         totals.dispatched += cells.dispatched.load(Relaxed);
-        for (code, count) in code::ALL.iter().zip(&cells.refused) {
-            let count = count.load(Relaxed);
-            totals.refused += count;
-            if count > 0 {
-                *totals.refused_by.entry(code.name).or_default() += count;
-            }
-        }
+        by_code(&cells.refused, &mut totals.refused_by);
+        by_code(&cells.closed_by, &mut totals.closed_by);
+        totals.refused = totals.refused_by.values().sum();
         for (loss, count) in Loss::ALL.iter().zip(&cells.dropped) {
             *totals.dropped.entry(loss.as_str()).or_default() += count.load(Relaxed);
         }

@@ -24,6 +24,7 @@ use crate::admission::Door;
 use crate::config::{Config, Handshake, ProxyProtocol};
 use crate::counters::{Counters, Totals};
 use crate::mailbox::Mailbox;
+use crate::meters;
 use crate::router::{Rate, Rules, Summary, Who};
 use crate::worker::{self, Layers, Letter, Settings, Shared, Transport};
 
@@ -89,7 +90,7 @@ impl<N: NetIo> Crew<N> {
         Generation(self.generations.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         for worker in &self.workers {
             worker.counters.add_to(&mut totals);
@@ -110,8 +111,37 @@ pub struct Linkd {
     node: NodeId,
     accepting: Mutex<Vec<JoinHandle<()>>>,
     watching: JoinHandle<()>,
+    metering: JoinHandle<()>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     shared: Shared,
+}
+
+/// A port that listens.
+struct Open {
+    listener: tokio::net::TcpListener,
+    addr: SocketAddr,
+}
+
+struct Ports {
+    clients: Open,
+    websockets: Option<Open>,
+    providers: Open,
+}
+
+fn open(config: &Config) -> Result<Ports, StartError> {
+    let open = |key, addr| {
+        let listen = || {
+            let listener = Tcp::listen(addr)?;
+            let addr = listener.local_addr()?;
+            Ok(Open { listener, addr })
+        };
+        listen().map_err(|error| StartError::Listen { key, error })
+    };
+    Ok(Ports {
+        clients: open("listen", config.listen)?,
+        websockets: config.ws_listen.addr().map(|addr| open("ws_listen", addr)).transpose()?,
+        providers: open("provider_listen", config.provider_listen)?,
+    })
 }
 
 /// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
@@ -125,16 +155,9 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         tracing::warn!(listen = %config.listen, "linkd.insecure_client: players send in clear, tickets included");
     }
     let epoch = env.directory.epoch().await?;
-    let listen = |key, addr| Tcp::listen(addr).map_err(|error| StartError::Listen { key, error });
-    let clients = listen("listen", config.listen)?;
-    let websockets = config.ws_listen.addr().map(|addr| listen("ws_listen", addr)).transpose()?;
-    let providers = listen("provider_listen", config.provider_listen)?;
-    let local = |key, listener: &tokio::net::TcpListener| {
-        listener.local_addr().map_err(|error| StartError::Listen { key, error })
-    };
-    let (client_addr, provider_addr) = (local("listen", &clients)?, local("provider_listen", &providers)?);
-
-    let ws_addr = websockets.as_ref().map(|listener| local("ws_listen", listener)).transpose()?;
+    let Ports { clients, websockets, providers } = open(config)?;
+    let (client_addr, provider_addr) = (clients.addr, providers.addr);
+    let ws_addr = websockets.as_ref().map(|port| port.addr);
 
     let shared = Shared::new(config.worker_count());
     let (crew, threads) = hire(config, &env, &shared)?;
@@ -148,20 +171,16 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         strangers: Strangers::new(config.strangers_max, config.strangers_per_address_max),
     };
     let tls = env.tls.is_some();
-    let let_in = |listener, transport| {
-        tokio::spawn(acceptor::clients(
-            Tcp,
-            listener,
-            port(config, tls, transport),
-            door.clone(),
-            crew.clone(),
-        ))
+    let let_in = |Open { listener, .. }, transport| {
+        let port = port(config, tls, transport);
+        tokio::spawn(acceptor::clients(Tcp, listener, port, door.clone(), crew.clone()))
     };
     let mut accepting = vec![
         let_in(clients, Transport::Tcp),
-        tokio::spawn(acceptor::providers(Tcp, providers, greeting, crew.clone())),
+        tokio::spawn(acceptor::providers(Tcp, providers.listener, greeting, crew.clone())),
     ];
-    accepting.extend(websockets.map(|listener| let_in(listener, Transport::WebSocket)));
+    accepting.extend(websockets.map(|port| let_in(port, Transport::WebSocket)));
+    let metering = tokio::spawn(meters::keep(crew.clone(), door.clone()));
     let watching =
         tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone()));
     env.directory.register(vec![Service {
@@ -184,6 +203,7 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         node,
         accepting,
         watching,
+        metering,
         threads,
         shared,
     })
@@ -370,6 +390,7 @@ impl Linkd {
     pub async fn stop(&self) {
         self.close_port();
         self.watching.abort();
+        self.metering.abort();
         let mut stopped = Vec::new();
         for worker in &self.crew.workers {
             let (done, wait) = oneshot::channel();

@@ -10,7 +10,7 @@
 //! | [`worker`] | one thread: connections in, bytes out |
 //! | [`router`] | the core: where each frame goes |
 //! | [`operator`] | what an operator may ask |
-//! | [`counters`], [`mailbox`] | what workers count, and how threads reach them |
+//! | [`counters`], `meters`, [`mailbox`] | what workers count and monitoring sees, and how threads reach them |
 
 pub mod acceptor;
 pub mod admission;
@@ -18,6 +18,7 @@ pub mod config;
 pub mod counters;
 pub mod gateway;
 pub mod mailbox;
+mod meters;
 pub mod operator;
 pub mod router;
 pub mod worker;

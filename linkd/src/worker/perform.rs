@@ -54,6 +54,7 @@ impl State {
                 self.queue_for_client(sid, len, |out| report::encode(out, from, code, &text));
             }
             Action::CloseClient { sid, from, code, text } => {
+                self.counters.closing(code);
                 if let Some(client) = self.end_client(sid) {
                     client.outbox.close_with(|out| report::encode(out, from, code, &text));
                     client.ended.notify_one();

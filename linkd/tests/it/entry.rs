@@ -10,7 +10,8 @@ use tokio_tungstenite::tungstenite::Message;
 use wire::code;
 use wire::payload::Head;
 
-use crate::world::{Client, World, request, settings, within};
+use crate::client::Client;
+use crate::world::{World, request, settings, within};
 
 fn layers(change: impl FnOnce(&mut Layers)) -> Settings {
     let mut settings = settings();

@@ -11,7 +11,8 @@ mod storms;
 use linkd::worker::Transport;
 use wire::code::Code;
 
-use crate::world::{Client, World, request};
+use crate::client::Client;
+use crate::world::{World, request};
 
 /// What the last words to who sends this are.
 async fn closed(world: &World, by: Transport, bytes: &[u8]) -> Option<i64> {
