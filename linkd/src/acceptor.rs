@@ -20,7 +20,7 @@ use wire::report;
 
 use crate::admission::{Admission, Door, Turned};
 use crate::config;
-use crate::gateway::Crew;
+use crate::crew::Crew;
 use crate::worker::{Guest, Letter, Transport};
 
 /// How long accepting rests when the system has no room for another connection.

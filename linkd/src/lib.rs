@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`config`] | the `[linkd]` section |
 //! | [`gateway`] | one linkd in a process: start, status, kick, stop |
+//! | [`crew`] | its workers' threads |
 //! | [`acceptor`] | the two listeners |
 //! | [`admission`] | the door: how many may be inside |
 //! | [`worker`] | one thread: connections in, bytes out |
@@ -16,6 +17,7 @@ pub mod acceptor;
 pub mod admission;
 pub mod config;
 pub mod counters;
+pub mod crew;
 pub mod gateway;
 pub mod mailbox;
 mod meters;

@@ -9,7 +9,7 @@ use net::NetIo;
 
 use crate::admission::Door;
 use crate::counters::Totals;
-use crate::gateway::Crew;
+use crate::crew::Crew;
 
 const EVERY: Duration = Duration::from_secs(1);
 
