@@ -20,7 +20,7 @@ use wire::report;
 
 use crate::admission::{Admission, Door, Turned};
 use crate::config;
-use crate::gateway::Crew;
+use crate::crew::Crew;
 use crate::worker::{Guest, Letter, Transport};
 
 /// How long accepting rests when the system has no room for another connection.
@@ -194,5 +194,61 @@ pub(crate) async fn tell(
             let _request = stream.read(&mut [0; 2_048]).await?;
             net::ws::upgrade::refuse(stream, "503 Service Unavailable", code.name).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use tokio::io::DuplexStream;
+
+    /// A network without file descriptors for a while.
+    #[derive(Clone, Default)]
+    struct Exhausted(Arc<AtomicU32>);
+
+    const OUT_OF_FILES: i32 = 24;
+
+    impl NetIo for Exhausted {
+        type Stream = DuplexStream;
+        type Listener = ();
+        type Detached = DuplexStream;
+
+        async fn bind(&self, _: SocketAddr) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn local_addr(&self, (): &()) -> io::Result<SocketAddr> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        async fn accept(&self, (): &()) -> io::Result<(DuplexStream, SocketAddr)> {
+            match self.0.fetch_add(1, Ordering::Relaxed) {
+                0..100 => Err(io::Error::from_raw_os_error(OUT_OF_FILES)),
+                _ => Ok((tokio::io::duplex(1).0, ([127, 0, 0, 1], 1).into())),
+            }
+        }
+
+        async fn connect(&self, _: &str) -> io::Result<DuplexStream> {
+            Err(io::ErrorKind::Unsupported.into())
+        }
+
+        fn detach(&self, stream: DuplexStream) -> io::Result<DuplexStream> {
+            Ok(stream)
+        }
+
+        fn attach(&self, stream: DuplexStream) -> io::Result<DuplexStream> {
+            Ok(stream)
+        }
+    }
+
+    /// Holds: BI-012.
+    #[tokio::test(start_paused = true)]
+    async fn without_file_descriptors_accepting_rests_and_goes_on() {
+        let (io, started) = (Exhausted::default(), tokio::time::Instant::now());
+        while accept(&io, &()).await.is_none() {}
+        let (asked, rested) = (io.0.load(Ordering::Relaxed), started.elapsed());
+        assert_eq!(asked, 101);
+        assert!(rested >= REST * 100, "{asked} tries in {rested:?}");
     }
 }

@@ -8,13 +8,14 @@ use node::config::{BadSetting, Size, Time};
 use node::tls::{Pair, Players};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use wire::frame::PAYLOAD_BYTES_CEILING;
+use wire::frame::{HEADER_BYTES, PAYLOAD_BYTES_CEILING};
 
 pub use listen::Listen;
 pub use proxy::{Net, ProxyProtocol};
 pub use websocket::WebSocket;
 
 use crate::admission::Caps;
+use crate::router::Bounds;
 
 mod listen;
 mod proxy;
@@ -66,6 +67,27 @@ pub struct Config {
     pub frame_timeout: Time,
     /// A client that takes nothing for this long while something waits for it is closed.
     pub write_timeout: Time,
+    /// Frames that a client may send in a second, keep-alives included; 0 is no limit. Beyond the burst requests are
+    /// answered Busy, and keep-alives close; beyond twice the burst everything closes.
+    pub frames_per_second: u32,
+    /// Frames that a client may send at once.
+    pub frames_burst: u32,
+    /// Bytes that a client may send in a second; 0 is no limit. Beyond the burst as with frames.
+    pub bytes_per_second: Size,
+    /// Bytes that a client may send at once; at least one frame of `frame_max`.
+    pub bytes_burst: Size,
+    /// Bytes that may wait for one provider at one worker; at most 16 MiB. From 70 % on what is sheddable is given up,
+    /// from there on all requests are answered Busy but those of level `critical_plus` of sessions bound there.
+    pub provider_backlog_max: Size,
+    /// Requests that go to one provider in a second; 0 is no limit. Each worker has an equal share.
+    pub provider_requests_per_second: u64,
+    /// Bytes that may leave for clients in a second; 0 is no limit. Each worker has an equal share. From 70 % on what is
+    /// sheddable is given up, from there on all but `critical` and `critical_plus`; answers and keep-alives never are.
+    pub out_bytes_per_second: Size,
+    /// Broadcasts that may be on their way at once in one worker; the next one is answered Busy.
+    pub broadcasts_max: usize,
+    /// The largest frame that may be broadcast, header included.
+    pub broadcast_max: Size,
     /// A client not heard for this long is closed; 0s never closes.
     pub idle_timeout: Time,
     /// The certificate that players see. With it the client ports speak TLS 1.3 and nothing else.
@@ -150,6 +172,15 @@ impl Default for Config {
             auth_timeout: Time::secs(10),
             frame_timeout: Time::secs(10),
             write_timeout: Time::secs(10),
+            frames_per_second: 200,
+            frames_burst: 400,
+            bytes_per_second: Size::kib(256),
+            bytes_burst: Size::mib(1),
+            provider_backlog_max: Size::mib(8),
+            provider_requests_per_second: 0,
+            out_bytes_per_second: Size(0),
+            broadcasts_max: 16,
+            broadcast_max: Size::kib(64),
             idle_timeout: Time::secs(180),
             tls: Tls::default(),
             insecure_client: false,
@@ -207,6 +238,7 @@ impl Config {
                 "proxy_protocol is required, so name the balancers that are believed".into(),
             );
         }
+        self.check_guards()?;
         self.websocket.check(&self.ws_listen, self.frame_max)?;
         let handshake = ("handshake_timeout", self.handshake_timeout);
         let write = ("write_timeout", self.write_timeout);
@@ -218,6 +250,34 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    fn check_guards(&self) -> Result<(), BadSetting> {
+        let bad = |key, why: String| Err(BadSetting::new("linkd", key, why));
+        if self.frames_per_second > 0 && self.frames_burst == 0 {
+            return bad("frames_burst", "a burst of 0 closes at the first frame".into());
+        }
+        if self.bytes_per_second.0 > 0 && self.bytes_burst.0 < self.frame_max.0 + HEADER_BYTES as u64 {
+            let why = format!("must hold a frame of linkd.frame_max ({}) and its header", self.frame_max);
+            return bad("bytes_burst", why);
+        }
+        let backlog = Size::kib(64).0..=net::link::OUTBOX_BYTES_MAX as u64;
+        if !backlog.contains(&self.provider_backlog_max.0) {
+            return bad("provider_backlog_max", "must be between 64 KiB and 16 MiB".into());
+        }
+        if self.broadcasts_max == 0 {
+            return bad("broadcasts_max", "0 refuses every broadcast".into());
+        }
+        if self.broadcast_max.0 > u64::from(PAYLOAD_BYTES_CEILING) {
+            return bad("broadcast_max", format!("must be at most {}", Size(PAYLOAD_BYTES_CEILING.into())));
+        }
+        Ok(())
+    }
+
+    /// What each worker may load one provider with.
+    pub fn bounds(&self) -> Bounds {
+        let share = self.provider_requests_per_second.div_ceil(self.worker_count() as u64);
+        Bounds { backlog_bytes_max: self.provider_backlog_max.0, requests_per_second_max: share }
     }
 
     /// Where clients may connect.

@@ -4,16 +4,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crossbeam::utils::CachePadded;
 use serde::Serialize;
+use wire::code::{self, Code};
 
 use crate::router::Loss;
 use crate::worker::Transport;
+
+const CODES: usize = code::ALL.len();
 
 /// One worker's counters. Padded, so that two workers never share a cache line. Only the worker's own thread writes, so
 /// a count is a plain load and store, without a locked instruction.
 #[derive(Debug, Default)]
 pub struct Counters(CachePadded<Cells>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Cells {
     /// By transport.
     sessions: [AtomicU64; 2],
@@ -22,8 +25,27 @@ struct Cells {
     frames_in: AtomicU64,
     frames_out: AtomicU64,
     dispatched: AtomicU64,
-    refused: AtomicU64,
+    /// By code, in the registry's order.
+    refused: [AtomicU64; CODES],
+    /// Closed by us, by code.
+    closed_by: [AtomicU64; CODES],
     dropped: [AtomicU64; Loss::ALL.len()],
+}
+
+impl Default for Cells {
+    fn default() -> Self {
+        Self {
+            sessions: Default::default(),
+            accepted: Default::default(),
+            closed: AtomicU64::default(),
+            frames_in: AtomicU64::default(),
+            frames_out: AtomicU64::default(),
+            dispatched: AtomicU64::default(),
+            refused: [const { AtomicU64::new(0) }; CODES],
+            closed_by: [const { AtomicU64::new(0) }; CODES],
+            dropped: Default::default(),
+        }
+    }
 }
 
 /// The sum of all workers, as `/status` shows it.
@@ -42,8 +64,11 @@ pub struct Totals {
     pub frames_out: u64,
     /// Client frames handed to providers.
     pub dispatched: u64,
-    /// Requests answered with a refusal.
+    /// Of them, those that were closed by us, by code.
+    pub closed_by: std::collections::BTreeMap<&'static str, u64>,
+    /// Requests answered with a refusal, and by code.
     pub refused: u64,
+    pub refused_by: std::collections::BTreeMap<&'static str, u64>,
     /// Frames not delivered with nobody to tell, by cause.
     pub dropped: std::collections::BTreeMap<&'static str, u64>,
 }
@@ -51,6 +76,21 @@ pub struct Totals {
 /// Wraps, so that adding `u64::MAX` subtracts one.
 fn add(cell: &AtomicU64, n: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
+}
+
+/// A code's place in the registry; what a game made up stands with the codes of operators.
+fn place(code: Option<&'static Code>) -> usize {
+    let number = code.map_or(code::KICKED.number, |code| code.number);
+    code::ALL.iter().position(|code| code.number == number).unwrap_or(0)
+}
+
+fn by_code(cells: &[AtomicU64; CODES], sums: &mut std::collections::BTreeMap<&'static str, u64>) {
+    for (code, count) in code::ALL.iter().zip(cells) {
+        let count = count.load(Relaxed);
+        if count > 0 {
+            *sums.entry(code.name).or_default() += count;
+        }
+    }
 }
 
 impl Counters {
@@ -76,8 +116,14 @@ impl Counters {
         add(&self.0.dispatched, 1);
     }
 
-    pub fn refused(&self) {
-        add(&self.0.refused, 1);
+    /// With this RPC result.
+    pub fn refused(&self, result: i64) {
+        add(&self.0.refused[place(Code::of_result(result))], 1);
+    }
+
+    /// A session is closed by us, with the number of a code.
+    pub fn closing(&self, number: i32) {
+        add(&self.0.closed_by[place(Code::find(number))], 1);
     }
 
     pub fn dropped(&self, loss: Loss) {
@@ -103,7 +149,9 @@ impl Counters {
         totals.frames_in += cells.frames_in.load(Relaxed);
         totals.frames_out += cells.frames_out.load(Relaxed);
         totals.dispatched += cells.dispatched.load(Relaxed);
-        totals.refused += cells.refused.load(Relaxed);
+        by_code(&cells.refused, &mut totals.refused_by);
+        by_code(&cells.closed_by, &mut totals.closed_by);
+        totals.refused = totals.refused_by.values().sum();
         for (loss, count) in Loss::ALL.iter().zip(&cells.dropped) {
             *totals.dropped.entry(loss.as_str()).or_default() += count.load(Relaxed);
         }

@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::{Generation, ModuleId, NodeId, hash};
+use base::{ModuleId, NodeId};
 use net::strangers::Strangers;
-use net::{NetIo, Security, ServerTls, Tcp};
+use net::{Security, ServerTls, Tcp};
 use node::config::BadSetting;
 use node::directory::JoinError;
 use node::{Directory, Service};
@@ -21,14 +20,13 @@ use wire::code::Code;
 
 use crate::acceptor;
 use crate::admission::Door;
-use crate::config::{Config, Handshake, ProxyProtocol};
-use crate::counters::{Counters, Totals};
-use crate::mailbox::Mailbox;
-use crate::router::{Rules, Summary, Who};
-use crate::worker::{self, Layers, Letter, Settings, Shared, Transport};
+use crate::config::{Config, ProxyProtocol};
+use crate::counters::Totals;
+use crate::crew::{Crew, Threads, hire};
+use crate::meters;
+use crate::router::{Summary, Who};
+use crate::worker::{Letter, Shared, Transport};
 
-/// Letters that may wait for one worker.
-const LETTERS_MAX: usize = 4_096;
 /// The directory service that every linkd offers.
 pub const SERVICE: &str = "linkd";
 /// How long an answer of a worker may take; a worker that is silent longer is stuck.
@@ -66,38 +64,6 @@ pub enum StartError {
     Thread(io::Error),
 }
 
-/// One worker as other threads see it.
-pub struct Hand<N: NetIo> {
-    pub mailbox: Mailbox<Letter<N>>,
-    pub counters: Arc<Counters>,
-}
-
-/// All workers of a linkd.
-pub struct Crew<N: NetIo> {
-    pub workers: Vec<Hand<N>>,
-    generations: AtomicU64,
-}
-
-impl<N: NetIo> Crew<N> {
-    pub fn least_loaded(&self) -> &Hand<N> {
-        let least = self.workers.iter().min_by_key(|worker| worker.counters.sessions());
-        // There is always at least one worker.
-        least.unwrap_or(&self.workers[0])
-    }
-
-    pub fn generation(&self) -> Generation {
-        Generation(self.generations.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
-    fn totals(&self) -> Totals {
-        let mut totals = Totals::default();
-        for worker in &self.workers {
-            worker.counters.add_to(&mut totals);
-        }
-        totals
-    }
-}
-
 /// A running linkd.
 pub struct Linkd {
     pub client_addr: SocketAddr,
@@ -110,6 +76,7 @@ pub struct Linkd {
     node: NodeId,
     accepting: Mutex<Vec<JoinHandle<()>>>,
     watching: JoinHandle<()>,
+    metering: JoinHandle<()>,
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     shared: Shared,
 }
@@ -127,20 +94,41 @@ fn judge(config: &Config, security: &Security) -> Result<(), BadSetting> {
     Ok(())
 }
 
+/// A port that listens.
+struct Open {
+    listener: tokio::net::TcpListener,
+    addr: SocketAddr,
+}
+
+struct Ports {
+    clients: Open,
+    websockets: Option<Open>,
+    providers: Open,
+}
+
+fn open(config: &Config) -> Result<Ports, StartError> {
+    let open = |key, addr| {
+        let listen = || {
+            let listener = Tcp::listen(addr)?;
+            let addr = listener.local_addr()?;
+            Ok(Open { listener, addr })
+        };
+        listen().map_err(|error| StartError::Listen { key, error })
+    };
+    Ok(Ports {
+        clients: open("listen", config.listen)?,
+        websockets: config.ws_listen.addr().map(|addr| open("ws_listen", addr)).transpose()?,
+        providers: open("provider_listen", config.provider_listen)?,
+    })
+}
+
 /// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
 pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     judge(config, &env.security)?;
     let epoch = env.directory.epoch().await?;
-    let listen = |key, addr| Tcp::listen(addr).map_err(|error| StartError::Listen { key, error });
-    let clients = listen("listen", config.listen)?;
-    let websockets = config.ws_listen.addr().map(|addr| listen("ws_listen", addr)).transpose()?;
-    let providers = listen("provider_listen", config.provider_listen)?;
-    let local = |key, listener: &tokio::net::TcpListener| {
-        listener.local_addr().map_err(|error| StartError::Listen { key, error })
-    };
-    let (client_addr, provider_addr) = (local("listen", &clients)?, local("provider_listen", &providers)?);
-
-    let ws_addr = websockets.as_ref().map(|listener| local("ws_listen", listener)).transpose()?;
+    let Ports { clients, websockets, providers } = open(config)?;
+    let (client_addr, provider_addr) = (clients.addr, providers.addr);
+    let ws_addr = websockets.as_ref().map(|port| port.addr);
 
     let shared = Shared::new(config.worker_count());
     let (crew, threads) = hire(config, &env, &shared)?;
@@ -154,20 +142,16 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         strangers: Strangers::new(config.strangers_max, config.strangers_per_address_max),
     };
     let tls = env.tls.is_some();
-    let let_in = |listener, transport| {
-        tokio::spawn(acceptor::clients(
-            Tcp,
-            listener,
-            port(config, tls, transport),
-            door.clone(),
-            crew.clone(),
-        ))
+    let let_in = |Open { listener, .. }, transport| {
+        let port = port(config, tls, transport);
+        tokio::spawn(acceptor::clients(Tcp, listener, port, door.clone(), crew.clone()))
     };
     let mut accepting = vec![
         let_in(clients, Transport::Tcp),
-        tokio::spawn(acceptor::providers(Tcp, providers, greeting, crew.clone())),
+        tokio::spawn(acceptor::providers(Tcp, providers.listener, greeting, crew.clone())),
     ];
-    accepting.extend(websockets.map(|listener| let_in(listener, Transport::WebSocket)));
+    accepting.extend(websockets.map(|port| let_in(port, Transport::WebSocket)));
+    let metering = tokio::spawn(meters::keep(crew.clone(), door.clone()));
     let watching =
         tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone()));
     env.directory.register(vec![Service {
@@ -190,6 +174,7 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         node,
         accepting,
         watching,
+        metering,
         threads,
         shared,
     })
@@ -212,53 +197,6 @@ fn port(config: &Config, tls: bool, transport: Transport) -> acceptor::Port {
     let behind = config.proxy_protocol == ProxyProtocol::Required;
     let balancers = behind.then(|| config.proxy_from.clone().into());
     acceptor::Port { transport, balancers, tls }
-}
-
-type Threads = Vec<std::thread::JoinHandle<()>>;
-
-fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, Threads), StartError> {
-    let (mut workers, mut threads) = (Vec::new(), Vec::new());
-    for index in 0..config.worker_count() {
-        let (mailbox, counters) = (Mailbox::new(LETTERS_MAX), Arc::new(Counters::default()));
-        let settings = settings(config, env, index as u8);
-        let (hand, shared) = (Hand { mailbox: mailbox.clone(), counters: counters.clone() }, shared.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(StartError::Thread)?;
-        let thread = std::thread::Builder::new()
-            .name(format!("{}-w{index}", env.node))
-            .spawn(move || runtime.block_on(worker::run(Tcp, settings, shared, counters, mailbox)));
-        threads.push(thread.map_err(StartError::Thread)?);
-        workers.push(hand);
-    }
-    Ok((Crew { workers, generations: AtomicU64::new(0) }, threads))
-}
-
-fn settings(config: &Config, env: &Env, worker: u8) -> Settings {
-    let rules = Rules {
-        worker,
-        region: config.region.clone(),
-        sessions_max: config.connections_max,
-        auth_timeout: config.auth_timeout.span(),
-        idle_timeout: config.idle_timeout.span(),
-        unauthed_frames_max: 2,
-        seed: hash::parts([env.node.as_str().as_bytes(), &[worker]]),
-    };
-    let layers = Layers {
-        handshake_timeout: config.handshake_timeout.0,
-        proxy: config.proxy_protocol == ProxyProtocol::Required,
-        origins: config.websocket.origins(),
-        message_bytes_max: config.websocket.message_max.0,
-    };
-    Settings {
-        rules,
-        layers,
-        frame_bytes_max: config.frame_max.bytes() as u32,
-        out_bytes_max: config.out_queue_max.bytes(),
-        frame_timeout: config.frame_timeout.0,
-        write_timeout: config.write_timeout.0,
-        greet: config.handshake == Handshake::First,
-        tls: env.tls.clone(),
-    }
 }
 
 /// How often the directory is asked whether its list is complete: it says so without changing the list.
@@ -370,6 +308,7 @@ impl Linkd {
     pub async fn stop(&self) {
         self.close_port();
         self.watching.abort();
+        self.metering.abort();
         let mut stopped = Vec::new();
         for worker in &self.crew.workers {
             let (done, wait) = oneshot::channel();

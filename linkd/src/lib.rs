@@ -5,19 +5,22 @@
 //! |---|---|
 //! | [`config`] | the `[linkd]` section |
 //! | [`gateway`] | one linkd in a process: start, status, kick, stop |
+//! | [`crew`] | its workers' threads |
 //! | [`acceptor`] | the two listeners |
 //! | [`admission`] | the door: how many may be inside |
 //! | [`worker`] | one thread: connections in, bytes out |
 //! | [`router`] | the core: where each frame goes |
 //! | [`operator`] | what an operator may ask |
-//! | [`counters`], [`mailbox`] | what workers count, and how threads reach them |
+//! | [`counters`], `meters`, [`mailbox`] | what workers count and monitoring sees, and how threads reach them |
 
 pub mod acceptor;
 pub mod admission;
 pub mod config;
 pub mod counters;
+pub mod crew;
 pub mod gateway;
 pub mod mailbox;
+mod meters;
 pub mod operator;
 pub mod router;
 pub mod worker;

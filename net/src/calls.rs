@@ -9,6 +9,8 @@ use tokio::sync::oneshot;
 use wire::code::{self, Code};
 use wire::hello::Refusal;
 
+use crate::outbox::NotQueued;
+
 /// Calls that may wait on one connection.
 pub const PENDING_MAX: usize = 65_536;
 
@@ -30,6 +32,15 @@ pub enum CallError {
     /// The answer could not be read. The peer's fault.
     #[error("the answer could not be read")]
     BadAnswer,
+}
+
+impl From<NotQueued> for CallError {
+    fn from(error: NotQueued) -> Self {
+        match error {
+            NotQueued::Full { .. } => CallError::Busy,
+            NotQueued::Closed => CallError::Broken,
+        }
+    }
 }
 
 impl CallError {

@@ -13,7 +13,7 @@ use wire::hello::Refusal;
 use wire::node::{self, Decoded, Frame, Kind, Meta};
 
 use crate::Peer;
-use crate::calls::{CallError, Calls};
+use crate::calls::{CallError, Calls, Pending};
 use crate::inbox::{Inbox, Scratch};
 use crate::outbox::{NotQueued, Outbox};
 
@@ -60,6 +60,8 @@ pub trait Handler {
     }
     /// All frames of one read were handled: the moment to send what they caused.
     fn batch_end(&mut self) {}
+    /// An answer came for which nobody waits: late, or to a call that was never made.
+    fn stray_reply(&mut self) {}
     /// The caller of `call` no longer waits.
     fn cancelled(&mut self, _call: u64) {}
 }
@@ -122,16 +124,33 @@ impl Link {
         let pending = self.calls.begin()?;
         let deadline_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
         let meta = Meta::call(kind, pending.call, deadline_ms);
-        self.push_message(&meta, message).map_err(|error| match error {
-            NotQueued::Full { .. } => CallError::Busy,
-            NotQueued::Closed => CallError::Broken,
-        })?;
+        self.push_message(&meta, message)?;
+        self.answer(pending, timeout).await
+    }
+
+    async fn answer(&self, pending: Pending, timeout: Duration) -> Result<Bytes, CallError> {
         self.outbox.wake();
         let mut waiting = Waiting { link: self, pending };
         match tokio::time::timeout(timeout, waiting.pending.wait()).await {
             Ok(answer) => answer,
             Err(_) => Err(CallError::Timeout),
         }
+    }
+
+    /// As [`call`](Self::call), with a head of its own and a body that is no message of ours.
+    pub async fn call_with<A: Message + Default>(
+        &self,
+        meta: Meta,
+        head: &[u8],
+        body: &[u8],
+        timeout: Duration,
+    ) -> Result<A, CallError> {
+        let pending = self.calls.begin()?;
+        let deadline_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+        let meta = Meta { call: pending.call, deadline_ms, ..meta };
+        self.push(&meta, head, body)?;
+        let bytes = self.answer(pending, timeout).await?;
+        A::decode(bytes).map_err(|_| CallError::BadAnswer)
     }
 
     /// Answers a call with its result.
@@ -190,7 +209,8 @@ impl Link {
                         .map_or(Err(CallError::BadAnswer), |r| Err(CallError::Refused(r)))
                 };
                 if !self.calls.answer(frame.meta.call, answer) {
-                    tracing::debug!(peer = %self.peer.node, call = frame.meta.call, "late answer dropped");
+                    tracing::debug!(peer = %self.peer.node, call = frame.meta.call, "stray answer dropped");
+                    handler.stray_reply();
                 }
             }
             Kind::PING => {
@@ -223,7 +243,7 @@ fn refusal(code: &Code, text: impl Into<String>) -> Refusal {
 
 struct Waiting<'a> {
     link: &'a Link,
-    pending: crate::calls::Pending,
+    pending: Pending,
 }
 
 impl Drop for Waiting<'_> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::{LinkSid, TypeId};
 use net::outbox::NotQueued;
 use prost::Message;
+use wire::Level;
 use wire::code::{self, Code};
 use wire::frame::PAYLOAD_BYTES_CEILING;
 use wire::payload::{Family, Head};
@@ -110,7 +111,8 @@ impl<A: Message> Unsent<A> {
             Ok(reply) => (0, Body::Message(reply)),
             Err(result) => (*result, Body::Refusal),
         };
-        send::to_one(conn, sid, type_id, Head::response(self.request, result), body)
+        let head = Head::response(self.request, result);
+        send::to_one(conn, sid, type_id, head, Level::Normal, body)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base::{Account, AppVersion, Role, ServerId};
 use wire::payload::Head;
 
+use crate::broadcast::{Audience, Reached};
 use crate::error::{Error, Result};
 use crate::links::{LinkRef, Links};
 use crate::meters::Drop;
@@ -88,8 +89,14 @@ impl Cx {
     /// (the linkd reads too slowly).
     pub fn push<P: Push>(&self, push: &P) -> Result<()> {
         let conn = &self.session.conn;
-        let sent =
-            send::to_one(conn, self.session.sid, P::TYPE_ID, Head::PROTOCOL, send::Body::Message(push));
+        let sent = send::to_one(
+            conn,
+            self.session.sid,
+            P::TYPE_ID,
+            Head::PROTOCOL,
+            P::LEVEL,
+            send::Body::Message(push),
+        );
         let meters = &conn.hub.meters;
         match sent {
             Ok(()) => meters.pushes.add(1),
@@ -112,6 +119,16 @@ impl Cx {
     /// See [`Links::broadcast`].
     pub fn broadcast<P: Push>(&self, push: &P) -> usize {
         self.links().broadcast(push)
+    }
+
+    /// See [`Links::broadcast_to`].
+    pub fn broadcast_to<P: Push>(&self, audience: Audience, push: &P) -> usize {
+        self.links().broadcast_to(audience, push)
+    }
+
+    /// See [`Links::broadcast_counted`].
+    pub async fn broadcast_counted<P: Push>(&self, audience: Audience, push: &P) -> Reached {
+        self.links().broadcast_counted(audience, push).await
     }
 
     /// Ends this session. See [`Links::kick`].

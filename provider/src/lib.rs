@@ -36,6 +36,7 @@
 
 mod answer;
 mod bind;
+mod broadcast;
 mod config;
 mod conn;
 mod control;
@@ -67,6 +68,7 @@ mod threads;
 mod types;
 
 pub use base::{Account, AppVersion, Epoch, LinkSid, NodeId, Role, ServerId};
+pub use broadcast::{Audience, Reached};
 pub use config::{Choice, Config, ModuleConfig, Overload, PRESETS};
 pub use cx::Cx;
 pub use error::{Error, Result};
@@ -82,7 +84,7 @@ pub use running::{Running, Status};
 pub use start::{Builder, Env, Linkds, OnlineHandle, Setup, StartError};
 pub use types::TypesError;
 pub use wire::code;
-pub use wire::{Code, Notify, Push, Rpc};
+pub use wire::{Code, Level, Notify, Push, Rpc};
 
 /// Begins a provider called `name`, which names its program and, with the server id, its node: `chat-1`.
 pub fn provider(name: &str) -> Builder {

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use base::{AppVersion, Epoch, Generation, LinkSid, NodeId};
+use base::{Epoch, Generation, LinkSid, NodeId};
 use parking_lot::Mutex;
 use wire::code;
 
+use crate::broadcast::{self, Audience, Reached};
 use crate::conn::Conn;
 use crate::error::{Error, Result};
 use crate::hub::Hub;
@@ -60,7 +61,7 @@ impl Links {
         let meters = &self.0.meters;
         let conn = self.0.conns.find(link).inspect_err(|_| meters.dropped(Drop::PushNoLink))?;
         let head = wire::payload::Head::PROTOCOL;
-        send::to_one(&conn, link.sid, P::TYPE_ID, head, send::Body::Message(push))
+        send::to_one(&conn, link.sid, P::TYPE_ID, head, P::LEVEL, send::Body::Message(push))
             .inspect_err(|_| meters.dropped(Drop::PushFull))?;
         meters.pushes.add(1);
         Ok(())
@@ -73,7 +74,7 @@ impl Links {
         let mut queued = 0;
         let (groups, lost) = self.0.conns.group(links);
         for (conn, sids) in groups.values() {
-            let sent = send::to_many(conn, sids, &frame);
+            let sent = send::to_many(conn, sids, P::LEVEL, &frame);
             self.0.meters.dropped_many(Drop::PushFull, (sids.len() - sent) as u64);
             queued += sent;
         }
@@ -85,15 +86,17 @@ impl Links {
     /// Sends to every client of every connected linkd, whoever serves it. Answers for how many workers of linkds it was
     /// queued; a linkd has at least one.
     pub fn broadcast<P: Push>(&self, push: &P) -> usize {
-        let frame = send::whole(P::TYPE_ID, push);
-        let sent = |conn: &Arc<Conn>| match send::to_all(conn, AppVersion(0), &frame) {
-            Ok(()) => true,
-            Err(_) => {
-                self.0.meters.dropped(Drop::PushFull);
-                false
-            }
-        };
-        self.0.conns.announced().iter().filter(|conn| sent(conn)).count()
+        self.broadcast_to(Audience::Everybody, push)
+    }
+
+    /// As [`broadcast`](Self::broadcast), to the clients of this audience.
+    pub fn broadcast_to<P: Push>(&self, audience: Audience, push: &P) -> usize {
+        broadcast::cast(&self.0, audience, P::LEVEL, &send::whole(P::TYPE_ID, push))
+    }
+
+    /// As [`broadcast_to`](Self::broadcast_to), and waits until each worker of each linkd has said what became of it.
+    pub async fn broadcast_counted<P: Push>(&self, audience: Audience, push: &P) -> Reached {
+        broadcast::count(&self.0, audience, P::LEVEL, send::whole(P::TYPE_ID, push)).await
     }
 
     /// Ends a session: the client receives `code` and `text`, and nothing of the session runs here any more. Returns

@@ -4,6 +4,7 @@ use base::{AppVersion, LinkSid, Role, TypeId};
 use bytes::{BufMut, BytesMut};
 use net::outbox::NotQueued;
 use prost::Message;
+use wire::Level;
 use wire::frame;
 use wire::link::{self, SEND_SIDS_MAX, UserState};
 use wire::node::{self, Meta};
@@ -53,13 +54,14 @@ pub(crate) fn to_one<M: Message>(
     sid: LinkSid,
     type_id: TypeId,
     head: Head,
+    level: Level,
     body: Body<'_, M>,
 ) -> Result<(), NotQueued> {
     let room = node::HEADER_BYTES + 8 + frame::HEADER_BYTES + HEAD_BYTES_MAX + body.len();
     conn.link.outbox.push(room, |out| {
         out.reserve(room);
         let start = out.len();
-        node::encode(out, &Meta::notice(link::SEND), &sid.0.to_le_bytes(), &[]);
+        node::encode(out, &Meta::notice(link::SEND).at(level), &sid.0.to_le_bytes(), &[]);
         payload::encode_frame(out, type_id, head, |out| body.write(out));
         let size = (out.len() - start - 4) as u32;
         out[start..start + 4].copy_from_slice(&size.to_le_bytes());
@@ -76,13 +78,13 @@ pub(crate) fn whole<M: Message>(type_id: TypeId, message: &M) -> BytesMut {
 }
 
 /// One client frame to many sessions of one connection. Answers how many it was queued for.
-pub(crate) fn to_many(conn: &Conn, sids: &[LinkSid], frame: &[u8]) -> usize {
+pub(crate) fn to_many(conn: &Conn, sids: &[LinkSid], level: Level, frame: &[u8]) -> usize {
     let mut queued = 0;
     let mut head = Vec::with_capacity(8 * sids.len().min(SEND_SIDS_MAX));
     for chunk in sids.chunks(SEND_SIDS_MAX) {
         head.clear();
         chunk.iter().for_each(|sid| head.extend_from_slice(&sid.0.to_le_bytes()));
-        if conn.link.push(&Meta::notice(link::SEND), &head, frame).is_ok() {
+        if conn.link.push(&Meta::notice(link::SEND).at(level), &head, frame).is_ok() {
             queued += chunk.len();
         }
     }
@@ -91,8 +93,8 @@ pub(crate) fn to_many(conn: &Conn, sids: &[LinkSid], frame: &[u8]) -> usize {
 }
 
 /// One client frame to every session of a linkd whose client has this main version; 0 is everybody.
-pub(crate) fn to_all(conn: &Conn, version: AppVersion, frame: &[u8]) -> Result<(), NotQueued> {
-    conn.link.push(&Meta::notice(link::BROADCAST), &version.0.to_le_bytes(), frame)?;
+pub(crate) fn to_all(conn: &Conn, version: AppVersion, level: Level, frame: &[u8]) -> Result<(), NotQueued> {
+    conn.link.push(&Meta::notice(link::BROADCAST).at(level), &version.0.to_le_bytes(), frame)?;
     conn.pushed();
     Ok(())
 }

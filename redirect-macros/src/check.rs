@@ -228,6 +228,14 @@ fn pushes(block: &Block, mistakes: &mut Mistakes) {
             mistakes.add(path, "this message is named twice in `pushes`");
         }
     }
+    for (list, paths) in [("sheddable", &block.args.sheddable), ("critical", &block.args.critical)] {
+        for path in paths.iter().filter(|path| !block.args.pushes.contains(path)) {
+            mistakes.add(path, format!("`{list}` names a message that is not in `pushes`"));
+        }
+    }
+    for path in block.args.critical.iter().filter(|path| block.args.sheddable.contains(path)) {
+        mistakes.add(path, "this message is both `sheddable` and `critical`");
+    }
 }
 
 fn hooks(block: &Block, mistakes: &mut Mistakes) {

@@ -140,10 +140,16 @@ fn pushes(block: &Block) -> TokenStream {
     let protocols = protocols(block);
     let named = block.args.pushes.iter().zip(&protocols[block.handlers.len()..]);
     let impls = named.map(|(path, Protocol { name, id, span })| {
+        let level = match path {
+            path if block.args.sheddable.contains(path) => quote!(Sheddable),
+            path if block.args.critical.contains(path) => quote!(Critical),
+            _ => quote!(Normal),
+        };
         quote_spanned! {*span=>
             impl ::linkstead::Push for #path {
                 const TYPE_ID: ::linkstead::private::TypeId = ::linkstead::private::type_id(#module, #id);
                 const NAME: &'static str = #name;
+                const LEVEL: ::linkstead::Level = ::linkstead::Level::#level;
             }
         }
     });

@@ -25,6 +25,8 @@ mod parse;
 /// | `dynamic` | bound for a session only by `Cx::bind`; else the first request binds it | static |
 /// | `name = "…"` | what its protocols are called, and so what their ids are made from | the type's name |
 /// | `pushes(A, B)` | messages that it sends to clients unasked | none |
+/// | `sheddable(A)` | those of `pushes` that are given up first when a gateway sends more than it may | none |
+/// | `critical(B)` | those of `pushes` that are never given up | none |
 ///
 /// Inside the block `#[handler]` marks a client's request:
 /// `async fn name(&self, cx: &Cx, request: Message) -> Result<Reply>`.

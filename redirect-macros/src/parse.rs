@@ -28,6 +28,12 @@ pub struct ModuleArgs {
     pub name: Option<SpannedValue<Text>>,
     #[darling(default)]
     pub pushes: PathList,
+    /// Of `pushes`.
+    #[darling(default)]
+    pub sheddable: PathList,
+    /// Of `pushes`.
+    #[darling(default)]
+    pub critical: PathList,
 }
 
 #[derive(FromMeta, Default)]

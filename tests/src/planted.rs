@@ -93,6 +93,19 @@ pub const FAULTS: &[Fault] = &[
     simulated("idle_never_closes", "a half-open client is kept for ever"),
     simulated("linkds_never_redials", "a provider never comes back to a linkd it lost"),
     simulated("directory_closes_by_key", "the close of an old session disconnects the new one"),
+    in_package("rate_not_enforced", "linkd", "a session sends as fast as it likes", "a_flood_of_keep_alives"),
+    in_package(
+        "broadcast_ignores_version",
+        "linkd",
+        "a broadcast for one version reaches clients of every version",
+        "a_broadcast_goes_out_in_turns",
+    ),
+    in_package(
+        "proxy_address_ignored",
+        "linkd",
+        "the balancer's address is taken for the client's",
+        "behind_a_balancer_the_real_address_counts",
+    ),
     in_package(
         "handshake_twice",
         "linkd",

@@ -5,6 +5,8 @@ use std::marker::PhantomData;
 
 use base::{ModuleId, ProtocolId, TypeId};
 
+use crate::Level;
+
 /// A request that is answered: `client.request(Rank::SUBMIT, SubmitScore { .. })`.
 #[derive(Debug)]
 pub struct Rpc<Request, Reply> {
@@ -35,4 +37,6 @@ pub trait Push: prost::Message + Default {
     const TYPE_ID: TypeId;
     /// `Module.Message`, for logs.
     const NAME: &'static str;
+    /// What is given up first when more is sent than a linkd's line carries.
+    const LEVEL: Level = Level::Normal;
 }

@@ -16,6 +16,7 @@ pub mod call;
 pub mod code;
 pub mod frame;
 pub mod handshake;
+pub mod level;
 pub mod link;
 pub mod node;
 pub mod payload;
@@ -47,3 +48,4 @@ pub mod admin {
 pub use call::{Notify, Push, Rpc};
 pub use code::Code;
 pub use frame::{Decoded, Frame};
+pub use level::Level;

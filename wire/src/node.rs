@@ -9,9 +9,12 @@
 //! | 8 | 8 | call: pairs a reply with its call; 0 in a notice |
 //! | 16 | 4 | milliseconds the caller still waits; 0 is no deadline |
 //!
+//! Flag [`TRACED`] and the two bits of a level ([`LEVEL_SHIFT`]); others are refused.
 //! After the header and before the head stands the 16-byte trace id when flag [`TRACED`] is set.
 
 use bytes::{BufMut, Bytes, BytesMut};
+
+use crate::Level;
 
 /// Bytes in front of every head.
 pub const HEADER_BYTES: usize = 20;
@@ -19,6 +22,9 @@ pub const HEADER_BYTES: usize = 20;
 pub const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Flag: a 16-byte trace id stands before the head.
 pub const TRACED: u8 = 1;
+/// Flags: two bits for the level of what is sent to clients; none is normal.
+pub const LEVEL_SHIFT: u8 = 1;
+const LEVEL: u8 = 3 << LEVEL_SHIFT;
 /// The version of this wire that we speak; a peer may be one older or newer.
 pub const PROTO: u32 = 1;
 
@@ -50,15 +56,21 @@ pub struct Meta {
     /// Time left at sending; 0 is none.
     pub deadline_ms: u32,
     pub trace: Option<[u8; 16]>,
+    pub level: Level,
 }
 
 impl Meta {
     pub const fn notice(kind: Kind) -> Self {
-        Self { kind, call: 0, deadline_ms: 0, trace: None }
+        Self { kind, call: 0, deadline_ms: 0, trace: None, level: Level::Normal }
     }
 
     pub const fn call(kind: Kind, call: u64, deadline_ms: u32) -> Self {
-        Self { kind, call, deadline_ms, trace: None }
+        Self { kind, call, deadline_ms, trace: None, level: Level::Normal }
+    }
+
+    /// Of this level.
+    pub const fn at(self, level: Level) -> Self {
+        Self { level, ..self }
     }
 }
 
@@ -103,7 +115,7 @@ pub fn decode(buf: &[u8], frame_bytes_max: usize) -> Result<Decoded<'_>, BadFram
     if announced > frame_bytes_max {
         return Err(BadFrame::TooLarge { announced, limit: frame_bytes_max });
     }
-    if flags & !TRACED != 0 {
+    if flags & !(TRACED | LEVEL) != 0 {
         return Err(BadFrame::Flags(flags));
     }
     let size = announced + 4;
@@ -122,6 +134,7 @@ pub fn decode(buf: &[u8], frame_bytes_max: usize) -> Result<Decoded<'_>, BadFram
         call: u64::from_le_bytes([c0, c1, c2, c3, c4, c5, c6, c7]),
         deadline_ms: u32::from_le_bytes([d0, d1, d2, d3]),
         trace,
+        level: Level::of_bits((flags & LEVEL) >> LEVEL_SHIFT),
     };
     Ok(Decoded::Frame(Frame { meta, head: &whole[head_at..body_at], body: &whole[body_at..], size }))
 }
@@ -139,7 +152,7 @@ pub fn encode(out: &mut BytesMut, meta: &Meta, head: &[u8], body: &[u8]) {
     let mut header = [0u8; HEADER_BYTES];
     header[..4].copy_from_slice(&((size - 4) as u32).to_le_bytes());
     header[4] = meta.kind.0;
-    header[5] = if meta.trace.is_some() { TRACED } else { 0 };
+    header[5] = if meta.trace.is_some() { TRACED } else { 0 } | meta.level.bits() << LEVEL_SHIFT;
     header[6..8].copy_from_slice(&(head.len() as u16).to_le_bytes());
     header[8..16].copy_from_slice(&meta.call.to_le_bytes());
     header[16..].copy_from_slice(&meta.deadline_ms.to_le_bytes());
@@ -220,8 +233,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn frames_come_back_whole(kind: u8, call: u64, deadline_ms: u32, trace: Option<[u8; 16]>, head in prop::collection::vec(any::<u8>(), 0..40), body in prop::collection::vec(any::<u8>(), 0..80)) {
-            let meta = Meta { kind: Kind(kind), call, deadline_ms, trace };
+        fn frames_come_back_whole(kind: u8, call: u64, deadline_ms: u32, trace: Option<[u8; 16]>, level in prop::sample::select(&Level::ALL[..]), head in prop::collection::vec(any::<u8>(), 0..40), body in prop::collection::vec(any::<u8>(), 0..80)) {
+            let meta = Meta { kind: Kind(kind), call, deadline_ms, trace, level };
             let mut out = BytesMut::new();
             encode(&mut out, &meta, &head, &body);
             let size = out.len();

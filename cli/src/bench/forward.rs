@@ -36,6 +36,20 @@ impl Workload {
     }
 }
 
+/// What is in force at linkd and provider, beside what stands around the bytes.
+macro_rules! limits {
+    ($around:literal) => {
+        concat!(
+            $around,
+            ", frame 64 KiB, out queue 256 KiB, in flight 64, workers 1, per session 100,000 frames/s and 16 MiB/s, \
+             to a provider 2,000,000 requests/s and 8 MiB waiting, to clients 192 MiB/s"
+        )
+    };
+}
+
+const IN_CLEAR: &str = limits!("in clear");
+const WITH_TLS: &str = limits!("TLS 1.3 for players, mTLS between nodes");
+
 /// Something that a load can be put on.
 struct Subject {
     name: &'static str,
@@ -119,12 +133,7 @@ fn linkstead(tls: bool, pinned: bool) -> Result<Subject> {
         name: "linkstead",
         addr: linkd.addr.clone(),
         login: true,
-        limits: match tls {
-            true => {
-                "TLS 1.3 for players, mTLS between nodes, frame 64 KiB, out queue 256 KiB, in flight 64, workers 1"
-            }
-            false => "in clear, frame 64 KiB, out queue 256 KiB, in flight 64, workers 1",
-        },
+        limits: if tls { WITH_TLS } else { IN_CLEAR },
         ca: folder.map(|folder| format!("{folder}/ca.pem")),
         _certs: certs,
         _parts: vec![provider, linkd, directory],

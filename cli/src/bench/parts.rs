@@ -9,7 +9,7 @@ use clap::Subcommand;
 use linkstead::{Cx, Env, Linkds, module};
 use net::hello::Role;
 use net::{Security, Tcp};
-use node::config::NodeConfig;
+use node::config::{NodeConfig, Size};
 use tokio_util::sync::CancellationToken;
 
 use super::{echo, hold, load, process};
@@ -129,6 +129,13 @@ async fn linkd(directory: &str, proof: &Proof) -> anyhow::Result<()> {
         connections_max: caps,
         per_address_max: caps,
         unauthed_max: caps,
+        // All guards are on, at two to four times what the loads of `forward` offer.
+        frames_per_second: 100_000,
+        frames_burst: 200_000,
+        bytes_per_second: Size::mib(16),
+        bytes_burst: Size::mib(32),
+        provider_requests_per_second: 2_000_000,
+        out_bytes_per_second: Size::mib(192),
         ..linkd::Config::default()
     };
     let files = |end: &str| {

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use base::{Account, AppVersion, LinkSid, ModuleId, Mono, Span, TypeId};
-use wire::Frame;
 use wire::auth::{AUTH, Auth};
 use wire::code::{self, Code};
 use wire::handshake::{CHANDSHAKE, CHANDSHAKE_DONE, KEEP_ALIVE, is_plain};
@@ -11,10 +10,11 @@ use wire::link::message;
 use wire::payload::{self, Family, Head};
 use wire::report::From;
 use wire::skim;
+use wire::{Frame, Level};
 
 use super::choice::For;
-use super::module::CRITICAL_PLUS;
 use super::provider::{OVERLOAD, ProviderRef};
+use super::rate::Taken;
 use super::{Action, Loss, Router};
 
 /// The modules that providers and linkds speak between themselves; a client has no business there.
@@ -37,6 +37,7 @@ struct Inbound<'a> {
     type_id: TypeId,
     head: Head,
     body: &'a [u8],
+    level: Level,
 }
 
 impl Router {
@@ -50,17 +51,20 @@ impl Router {
             actions.push(Action::RefuseClient { token, code: &code::TOO_MANY_CONNECTIONS });
             return;
         };
+        let broadcast = self.broadcasts.last();
         if let Some(session) = self.sessions.get_mut(sid) {
             session.handshake_done = handshaken;
+            session.broadcast = broadcast;
         }
         self.unauthed.insert((since + self.rules.auth_timeout, sid));
         actions.push(Action::Accept { token, sid });
     }
 
     pub(super) fn client_beats(&mut self, now: Mono, sid: LinkSid, beats: u32, actions: &mut Vec<Action>) {
-        let _ = (beats, actions);
-        if let Some(session) = self.sessions.get_mut(sid) {
-            session.heard = now;
+        let Some(session) = self.sessions.get_mut(sid) else { return };
+        session.heard = now;
+        if session.frames.take(now, self.rules.frames, beats.into()) != Taken::Within {
+            self.close(sid, &code::FLOOD, actions);
         }
     }
 
@@ -76,13 +80,24 @@ impl Router {
             return;
         };
         session.heard = now;
+        let taken = session.frames.take(now, self.rules.frames, 1).max(session.bytes.take(
+            now,
+            self.rules.bytes,
+            frame.whole.len() as u64,
+        ));
         let authed = session.account.is_some();
         let Ok((head, body)) = payload::decode(frame.payload) else {
             return self.close(sid, &code::BAD_FRAME, actions);
         };
-        let inbound = Inbound { sid, type_id: frame.type_id, head, body };
+        let inbound = Inbound { sid, type_id: frame.type_id, head, body, level: Level::Normal };
         let module = frame.type_id.module();
-        if module == ModuleId(0) {
+        // A refusal costs as much as an answer: only who is known and asks for something gets any.
+        let worth_refusing = authed && module != ModuleId(0) && frame.type_id != AUTH;
+        if taken == Taken::Flood || taken == Taken::Over && !worth_refusing {
+            self.close(sid, &code::FLOOD, actions);
+        } else if taken == Taken::Over && !PROVIDER_MODULES.contains(&module) {
+            self.not_routed(now, inbound, &code::BUSY, Loss::RateLimited, actions);
+        } else if module == ModuleId(0) {
             self.framework_frame(inbound, actions);
         } else if frame.type_id == AUTH {
             self.auth(inbound, actions);
@@ -158,6 +173,12 @@ impl Router {
         let module = frame.type_id.module();
         let known = self.modules.get(&module);
         let protocol = known.and_then(|m| m.protocol(frame.type_id.protocol()));
+        let frame = Inbound { level: protocol.map_or(Level::Normal, |p| p.level), ..frame };
+        // What is asked for would have to be answered on a line that is full.
+        let spared = frame.head.family == Family::Response;
+        if !spared && self.line.sheds(now, self.rules.out_bytes_per_second, frame.level) {
+            return self.not_routed(now, frame, &code::BUSY, Loss::OutShed, actions);
+        }
         let route_by = protocol.map_or(0, |p| p.route_by);
         if route_by != 0 {
             // Data routed by a key has one home for everybody, so a bind doesn't change it.
@@ -171,10 +192,10 @@ impl Router {
         }
         if let Some(to) = session.bound(module) {
             let overloaded = self.providers.get(to).is_none_or(|p| p.load.overload >= OVERLOAD);
-            if overloaded && protocol.is_none_or(|p| p.level != CRITICAL_PLUS) {
+            if overloaded && frame.level != Level::CriticalPlus {
                 return self.not_routed(now, frame, &code::PROVIDER_BUSY, Loss::Overloaded, actions);
             }
-            return self.dispatch(now, frame, to, actions);
+            return self.dispatch(now, frame, to, true, actions);
         }
         if frame.head.family == Family::Response {
             actions.push(Action::Dropped(Loss::StrayAnswer));
@@ -199,7 +220,7 @@ impl Router {
                 if purpose == For::Bind {
                     self.bind_static(frame.sid, to);
                 }
-                self.dispatch(now, frame, to, actions);
+                self.dispatch(now, frame, to, false, actions);
             }
             Err(code) => self.not_routed(now, frame, code, Loss::NoProvider, actions),
         }
@@ -220,12 +241,20 @@ impl Router {
         }
     }
 
-    fn dispatch(&mut self, now: Mono, frame: Inbound<'_>, to: ProviderRef, actions: &mut Vec<Action>) {
+    fn dispatch(
+        &mut self,
+        now: Mono,
+        frame: Inbound<'_>,
+        to: ProviderRef,
+        bound: bool,
+        actions: &mut Vec<Action>,
+    ) {
         self.open_at(frame.sid, to, actions);
         if let Some(provider) = self.providers.get_mut(to) {
             provider.requests.count(now);
         }
-        actions.push(Action::Dispatch { to, sid: frame.sid, type_id: frame.type_id });
+        let Inbound { sid, type_id, level, .. } = frame;
+        actions.push(Action::Dispatch { to, sid, type_id, level, bound });
     }
 
     /// Introduces the session to a provider that doesn't know it yet.
@@ -282,16 +311,17 @@ impl Router {
         to: ProviderRef,
         sid: LinkSid,
         frame: Frame<'_>,
+        why: Loss,
         actions: &mut Vec<Action>,
     ) {
         let Ok((head, body)) = payload::decode(frame.payload) else { return };
-        let inbound = Inbound { sid, type_id: frame.type_id, head, body };
+        let inbound = Inbound { sid, type_id: frame.type_id, head, body, level: Level::Normal };
         let gone = self.providers.get(to).is_none();
         let code = if gone { &code::NO_PROVIDER } else { &code::BUSY };
         if head.family == Family::Request && !base::planted::is("not_sent_is_silent") {
             self.refuse(inbound, code, actions);
         } else {
-            actions.push(Action::Dropped(Loss::ProviderFull));
+            actions.push(Action::Dropped(why));
         }
     }
 
@@ -322,6 +352,7 @@ impl Router {
     }
 
     pub(super) fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
+        self.held_loads(now);
         while let Some(&(due, sid)) = self.unauthed.first() {
             let waiting = self.sessions.get(sid).filter(|s| s.account.is_none());
             if waiting.is_some() && due > now {

@@ -4,12 +4,17 @@
 //! no I/O, reads no clock and draws no random number: what looks random is a fixed sequence of its seed.
 //!
 //! Reading order: [`Event`] and [`Action`] here, then `client` (a frame's way in), `choice` (which provider),
-//! `provider` (announce, bind, load), `session` and `module` (what is remembered).
+//! `provider` (announce, bind), `load`, `push` (what providers send), `rate` and `guard` (what is refused when there is
+//! too much), `session` and `module` (what is remembered).
 
 mod choice;
 mod client;
+mod guard;
+mod load;
 mod module;
 mod provider;
+mod push;
+mod rate;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -20,17 +25,22 @@ use std::sync::Arc;
 
 use base::generation::{Generation, Owned};
 use base::{Account, AppVersion, Epoch, LinkSid, ModuleId, Mono, NodeId, Role, ServerId, Span, TypeId};
-use wire::Frame;
 use wire::code::Code;
 use wire::link::message;
+use wire::{Frame, Level};
 
+pub use guard::{Bounds, Gate, Load as Weight};
 pub use module::Choice;
 pub use provider::{Load, ProviderRef};
+pub use push::{Pushed, SLOTS_PER_TURN};
+pub use rate::Rate;
 pub use session::slot;
 
 use client::Knock;
+use guard::Line;
 use module::Module;
 use provider::Providers;
+use push::{Broadcast, Broadcasts};
 use session::Sessions;
 
 /// What a router may do and hold.
@@ -47,6 +57,15 @@ pub struct Rules {
     pub idle_timeout: Span,
     /// Business frames before login that are answered; the next one closes.
     pub unauthed_frames_max: u8,
+    /// Frames of one session, and bytes.
+    pub frames: Rate,
+    pub bytes: Rate,
+    /// Bytes that may leave this worker for clients, smoothed over a second; 0 is no limit.
+    pub out_bytes_per_second: u64,
+    /// Broadcasts that may be on their way at once.
+    pub broadcasts_max: usize,
+    /// The largest client frame that may be broadcast.
+    pub broadcast_bytes_max: usize,
     /// Chooses the fixed sequence behind weighted choices.
     pub seed: u64,
 }
@@ -72,15 +91,18 @@ pub enum Event<'a> {
     /// A provider's load report.
     Loaded { conn: Generation, load: message::Load },
     /// A provider sends the frame at hand to the sessions that the head of its SEND names.
-    Send { conn: Generation, head: &'a [u8] },
-    /// A provider sends the frame at hand to every authed session of this version; 0 is all.
-    Broadcast { conn: Generation, version: AppVersion },
+    Send { conn: Generation, head: &'a [u8], pushed: Pushed },
+    /// A provider sends the frame at hand to every authed session of this main version; 0 is all. `call` is answered
+    /// when it has reached all; 0 wants no answer.
+    Broadcast { conn: Generation, call: u64, version: AppVersion, pushed: Pushed },
+    /// The turn of a broadcast on its way; comes as long as [`Router::fans_out`].
+    FanOut,
     /// A provider says which role a session plays.
     UserState { conn: Generation, sid: LinkSid, role: Option<Role> },
     /// A provider's connection is gone.
     ProviderClosed { conn: Generation },
-    /// The provider's outbox refused the Dispatch of this frame.
-    NotSent { to: ProviderRef, sid: LinkSid, frame: Frame<'a> },
+    /// The Dispatch of this frame was not queued, and why.
+    NotSent { to: ProviderRef, sid: LinkSid, frame: Frame<'a>, why: Loss },
     /// An operator ends sessions.
     Kick { who: Who, code: &'static Code, text: String },
     /// The directory's list of modules somebody registered, for telling "not now" from "never"; `None` while it is not
@@ -128,6 +150,9 @@ pub enum Action {
         to: ProviderRef,
         sid: LinkSid,
         type_id: TypeId,
+        level: Level,
+        /// The session is bound there, which the guard spares.
+        bound: bool,
     },
     /// Introduce the session to this provider.
     Opened {
@@ -182,6 +207,19 @@ pub enum Action {
     Forward {
         sid: LinkSid,
     },
+    /// Keep the frame at hand under this number, for the turns of its broadcast.
+    Keep {
+        broadcast: u64,
+    },
+    /// Send a kept frame to this client.
+    ForwardKept {
+        sid: LinkSid,
+        broadcast: u64,
+    },
+    /// The broadcast is over.
+    Forget {
+        broadcast: u64,
+    },
     /// Answer a provider's call.
     Answer {
         conn: Generation,
@@ -203,6 +241,7 @@ pub enum Action {
 pub enum Answer {
     Done,
     Bound(message::BindResult),
+    Broadcast(message::BroadcastResult),
     Refused { code: &'static Code, text: String },
 }
 
@@ -227,10 +266,26 @@ pub enum Loss {
     NotAuthed,
     /// A load report older than one already seen, or out of range.
     StaleLoad,
+    /// A load report that was replaced by a newer one before its turn came.
+    LoadCoalesced,
+    /// A client's one-way message beyond the session's rate.
+    RateLimited,
+    /// A client's sheddable message, given up because its provider is crowded.
+    ProviderShed,
+    /// A message to or from a client, given up because more leaves this linkd than may.
+    OutShed,
+    /// Meant for a client that reads too slowly, which lost its connection by it.
+    SlowReader,
+    /// A broadcast that is too large, or one too many.
+    BroadcastRefused,
+    /// A frame for clients that is larger than any client takes.
+    TooLarge,
+    /// A provider's answer to a call nobody made.
+    StrayReply,
 }
 
 impl Loss {
-    pub const ALL: [Loss; 9] = [
+    pub const ALL: [Loss; 17] = [
         Loss::SessionGone,
         Loss::ConnectionGone,
         Loss::NoProvider,
@@ -240,6 +295,14 @@ impl Loss {
         Loss::BadRouteKey,
         Loss::NotAuthed,
         Loss::StaleLoad,
+        Loss::LoadCoalesced,
+        Loss::RateLimited,
+        Loss::ProviderShed,
+        Loss::OutShed,
+        Loss::SlowReader,
+        Loss::BroadcastRefused,
+        Loss::TooLarge,
+        Loss::StrayReply,
     ];
 
     /// The counter's label.
@@ -254,6 +317,14 @@ impl Loss {
             Loss::BadRouteKey => "bad_route_key",
             Loss::NotAuthed => "not_authed",
             Loss::StaleLoad => "stale_load",
+            Loss::LoadCoalesced => "load_coalesced",
+            Loss::RateLimited => "rate_limited",
+            Loss::ProviderShed => "provider_shed",
+            Loss::OutShed => "out_shed",
+            Loss::SlowReader => "slow_reader",
+            Loss::BroadcastRefused => "broadcast_refused",
+            Loss::TooLarge => "too_large",
+            Loss::StrayReply => "stray_reply",
         }
     }
 }
@@ -276,6 +347,8 @@ pub struct Router {
     unauthed: BTreeSet<(Mono, LinkSid)>,
     draws: u64,
     sends: u64,
+    broadcasts: Broadcasts,
+    line: Line,
     stopping: bool,
 }
 
@@ -291,6 +364,8 @@ impl Router {
             servers: Owned::default(),
             registered: None,
             sends: 0,
+            broadcasts: Broadcasts::default(),
+            line: Line::default(),
             unauthed: BTreeSet::new(),
             draws: 0,
             stopping: false,
@@ -301,7 +376,7 @@ impl Router {
     pub fn step(&mut self, now: Mono, event: Event<'_>, actions: &mut Vec<Action>) {
         match event {
             Event::ClientFrame { sid, frame } => self.client_frame(now, sid, frame, actions),
-            Event::Send { conn, head } => self.send(conn, head, actions),
+            Event::Send { conn, head, pushed } => self.send(now, conn, head, pushed, actions),
             Event::ClientOpened { token, addr, since, handshaken } => {
                 self.client_opened(Knock { token, addr, since, handshaken }, now, actions);
             }
@@ -310,11 +385,14 @@ impl Router {
             Event::ClientClosed { sid } => self.end_session(sid, 0, actions),
             Event::ProviderOpened { conn, node, epoch } => self.provider_opened(conn, node, epoch, actions),
             Event::ProviderCall { conn, call, request } => self.provider_call(conn, call, request, actions),
-            Event::Loaded { conn, load } => self.loaded(now, conn, &load, actions),
-            Event::Broadcast { conn, version } => self.broadcast(conn, version, actions),
+            Event::Loaded { conn, load } => self.loaded(now, conn, load, actions),
+            Event::Broadcast { conn, call, version, pushed } => {
+                self.broadcast(Broadcast { conn, call, version, pushed }, actions);
+            }
+            Event::FanOut => self.fan_out(now, actions),
             Event::UserState { conn, sid, role } => self.user_state(conn, sid, role, actions),
             Event::ProviderClosed { conn } => self.provider_closed(conn, actions),
-            Event::NotSent { to, sid, frame } => self.not_sent(to, sid, frame, actions),
+            Event::NotSent { to, sid, frame, why } => self.not_sent(to, sid, frame, why, actions),
             Event::Kick { who, code, text } => self.kick(&who, code, &text, actions),
             Event::Registered { modules } => self.registered = modules,
             Event::Stop => self.stop(actions),

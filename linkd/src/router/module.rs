@@ -1,6 +1,7 @@
 //! Core: what a module is to a router: how it is routed and who serves it.
 
 use base::{AppVersion, ModuleId, NodeId, ProtocolId, Ring};
+use wire::Level;
 use wire::link::message;
 
 use super::ProviderRef;
@@ -31,15 +32,12 @@ impl Choice {
     }
 }
 
-/// The levels that overload spares, most important first.
-pub const CRITICAL_PLUS: u32 = 0;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Protocol {
     pub id: ProtocolId,
     /// The field by whose value it is routed; 0 is none.
     pub route_by: u32,
-    pub level: u32,
+    pub level: Level,
 }
 
 /// One module, as the first live announcement defined it.
@@ -66,7 +64,7 @@ impl Module {
         let mut protocols: Vec<_> = spec
             .protocols
             .iter()
-            .map(|p| Protocol { id: ProtocolId(p.id), route_by: p.route_by, level: p.level })
+            .map(|p| Protocol { id: ProtocolId(p.id), route_by: p.route_by, level: Level::of(p.level) })
             .collect();
         protocols.sort_by_key(|p| p.id);
         Some(Self {

@@ -7,6 +7,7 @@ use wire::link::{BIND_SIDS_MAX, MODULES_MAX, message};
 use wire::report::From;
 
 use super::module::Module;
+use super::rate::Bucket;
 use super::{Action, Answer, Loss, Request, Router, Who};
 
 /// A provider's connection: its slab slot, and the generation that tells it from later users of the slot.
@@ -75,6 +76,9 @@ pub struct Provider {
     pub load: Load,
     /// Sessions bound here since the last report, which doesn't know them yet.
     pub bound_since_load: u32,
+    /// How fast its load reports come, and the newest one that came too fast.
+    pub reports: Bucket,
+    pub held_load: Option<message::Load>,
     pub requests: Requests,
     pub static_modules: Vec<ModuleId>,
     pub dynamic_modules: Vec<ModuleId>,
@@ -126,6 +130,8 @@ impl Providers {
             disabled: true,
             load: Load::default(),
             bound_since_load: 0,
+            reports: Bucket::default(),
+            held_load: None,
             requests: Requests::default(),
             static_modules: Vec::new(),
             dynamic_modules: Vec::new(),
@@ -146,6 +152,10 @@ impl Providers {
 
     pub fn remove(&mut self, conn: Generation) -> Option<Provider> {
         self.slots.iter_mut().find(|slot| slot.as_ref().is_some_and(|p| p.conn == conn))?.take()
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Provider> {
+        self.slots.iter_mut().flatten()
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &Provider> {
@@ -455,72 +465,6 @@ impl Router {
         }
     }
 
-    pub(super) fn loaded(
-        &mut self,
-        _now: Mono,
-        conn: Generation,
-        load: &message::Load,
-        actions: &mut Vec<Action>,
-    ) {
-        let Some(provider) = self.providers.by_conn(conn) else {
-            actions.push(Action::Dropped(Loss::ConnectionGone));
-            return;
-        };
-        if load.seq <= provider.load.seq || load.overload > OVERLOAD {
-            actions.push(Action::Dropped(Loss::StaleLoad));
-            return;
-        }
-        provider.bound_since_load = 0;
-        provider.load = Load {
-            seq: load.seq,
-            online: load.online,
-            online_new: load.online_new,
-            propose_max_online: load.propose_max_online,
-            max_online_new: load.max_online_new,
-            overload: load.overload,
-        };
-    }
-
-    pub(super) fn send(&mut self, conn: Generation, head: &[u8], actions: &mut Vec<Action>) {
-        if self.providers.by_conn(conn).is_none_or(|p| !p.announced) {
-            actions.push(Action::Dropped(Loss::ConnectionGone));
-            return;
-        }
-        let sids = match wire::link::send_sids(head) {
-            Ok(sids) => sids,
-            Err(error) => {
-                actions.push(Action::CloseProvider {
-                    conn,
-                    code: &code::BAD_MESSAGE,
-                    text: error.to_string(),
-                });
-                self.provider_closed(conn, actions);
-                return;
-            }
-        };
-        self.sends += 1;
-        for sid in sids {
-            match self.sessions.get_mut(sid).filter(|s| s.account.is_some()) {
-                None => actions.push(Action::Dropped(Loss::SessionGone)),
-                Some(session) if session.sent == self.sends => {}
-                Some(session) => {
-                    session.sent = self.sends;
-                    actions.push(Action::Forward { sid });
-                }
-            }
-        }
-    }
-
-    pub(super) fn broadcast(&mut self, conn: Generation, version: AppVersion, actions: &mut Vec<Action>) {
-        if self.providers.by_conn(conn).is_none_or(|p| !p.announced) {
-            actions.push(Action::Dropped(Loss::ConnectionGone));
-            return;
-        }
-        let addressed =
-            self.sessions.iter().filter(|s| s.account.is_some() && version.matches(s.app_version));
-        actions.extend(addressed.map(|s| Action::Forward { sid: s.sid }));
-    }
-
     pub(super) fn user_state(
         &mut self,
         conn: Generation,
@@ -546,6 +490,7 @@ impl Router {
     pub(super) fn provider_closed(&mut self, conn: Generation, actions: &mut Vec<Action>) {
         let Some(provider) = self.providers.by_conn(conn).map(|p| p.reference()) else { return };
         let Some(gone) = self.providers.remove(conn) else { return };
+        self.forget_broadcasts(conn, actions);
         self.nodes.remove(&gone.node, conn);
         self.servers.remove(&gone.server, conn);
         for &id in gone.static_modules.iter().chain(&gone.dynamic_modules) {

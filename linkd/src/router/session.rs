@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use base::{Account, AppVersion, LinkSid, ModuleId, Mono, Role, hash};
 
 use super::ProviderRef;
+use super::rate::Bucket;
 
 /// Bits of a sid's counter that name its slot: a worker holds at most about a million sessions. The other 36 count
 /// the slot's uses, so that a sid is never given twice.
@@ -31,6 +32,11 @@ pub struct Session {
     pub handshake_done: bool,
     pub unauthed_frames: u8,
     pub heard: Mono,
+    /// How fast its frames and its bytes come.
+    pub frames: Bucket,
+    pub bytes: Bucket,
+    /// The last broadcast that reached it or that it is not for.
+    pub broadcast: u64,
     /// The last Send that reached it: one that names it twice reaches it once.
     pub sent: u64,
     /// When a report about overload or a missing provider was last sent.
@@ -117,6 +123,9 @@ impl Sessions {
             handshake_done: false,
             unauthed_frames: 0,
             heard: now,
+            frames: Bucket::default(),
+            bytes: Bucket::default(),
+            broadcast: 0,
             sent: 0,
             reported: None,
             binds: Vec::new(),
@@ -152,6 +161,16 @@ impl Sessions {
             session.app_version = version;
             self.authed += 1;
         }
+    }
+
+    /// How many slots there are.
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The sessions of these slots.
+    pub fn range(&self, slots: std::ops::Range<usize>) -> impl Iterator<Item = &Session> {
+        self.slots[slots].iter().filter_map(|slot| slot.session.as_deref())
     }
 
     /// In slot order.

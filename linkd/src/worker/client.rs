@@ -18,12 +18,12 @@ use wire::code::{self, Code};
 use wire::frame::{self, BadFrame, Decoded};
 use wire::handshake;
 use wire::link::Dispatch;
+use wire::payload::Family;
 
 use super::Transport;
-use super::perform::HIGH_WATER_BYTES;
 use super::state::{Client, State, Worker};
 use crate::admission::Admission;
-use crate::router::{Action, Event};
+use crate::router::{Action, Event, Weight};
 
 /// Capacity a client's drained outbox keeps.
 const KEEP_BYTES: usize = 2 * 1024;
@@ -184,7 +184,11 @@ async fn receive(
         };
         if let Some(congested) = congested {
             // Only who fills it waits; a provider that never drains loses its connection, which ends the wait too.
-            let _ = tokio::time::timeout(HOLD, congested.below(HIGH_WATER_BYTES / 2)).await;
+            let _ = tokio::time::timeout(
+                HOLD,
+                congested.below(worker.settings.bounds.backlog_bytes_max as usize / 2),
+            )
+            .await;
         }
     }
 }
@@ -272,18 +276,19 @@ impl State {
         let mut not_sent = None;
         for action in actions.drain(..) {
             match action {
-                Action::Dispatch { to, sid, type_id } => {
+                Action::Dispatch { to, sid, type_id, level, bound } => {
                     let dispatch = Dispatch { link_sid: sid, type_id };
-                    if self.dispatch(to, dispatch, frame.payload).is_err() {
-                        not_sent = Some(to);
+                    let weight = Weight { family: family(frame), level, bound, bytes: frame.whole.len() };
+                    if let Err(why) = self.dispatch(now, to, dispatch, weight, frame.payload) {
+                        not_sent = Some((to, why));
                     }
                 }
                 other => self.perform(other, &[]),
             }
         }
         self.actions = actions;
-        if let Some(to) = not_sent {
-            self.step(now, Event::NotSent { to, sid, frame }, &[]);
+        if let Some((to, why)) = not_sent {
+            self.step(now, Event::NotSent { to, sid, frame, why }, &[]);
         }
         while let Some(slow) = self.slow.pop() {
             self.step(now, Event::ClientViolation { sid: slow, code: &code::SLOW_READER }, &[]);
@@ -293,8 +298,18 @@ impl State {
     /// Of the providers that this batch has sent to, one that fills up faster than it drains.
     fn congested(&self) -> Option<Outbox> {
         let provider = |&slot: &u32| self.providers.get(slot as usize)?.as_ref();
-        let full = |outbox: &&Outbox| outbox.queued() > HIGH_WATER_BYTES;
+        let high = self.bounds.backlog_bytes_max;
+        let full = |outbox: &&Outbox| outbox.queued() as u64 > high;
         self.touched_providers.iter().filter_map(provider).map(|p| &p.link.outbox).find(full).cloned()
+    }
+}
+
+/// The router has judged the payload already: its first byte says what it is.
+fn family(frame: Frame<'_>) -> Family {
+    match frame.payload.first().map(|byte| byte & 0x1f) {
+        Some(0) => Family::Response,
+        Some(1) => Family::Request,
+        _ => Family::Protocol,
     }
 }
 

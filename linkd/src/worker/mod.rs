@@ -27,7 +27,7 @@ use wire::code::Code;
 use crate::admission::Admission;
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
-use crate::router::{Event, Rules, Summary, Who};
+use crate::router::{Bounds, Event, Rules, Summary, Who};
 
 use state::Worker;
 
@@ -106,6 +106,8 @@ pub struct Layers {
 pub struct Settings {
     pub rules: Rules,
     pub layers: Layers,
+    /// Of each provider.
+    pub bounds: Bounds,
     pub frame_bytes_max: u32,
     pub out_bytes_max: usize,
     pub frame_timeout: Duration,
@@ -149,6 +151,7 @@ pub async fn run<N: NetIo>(
 async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: Mailbox<Letter<N>>) {
     let mut tick = tokio::time::interval(TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let fan = worker.with(|state| state.fan.clone());
     let mut registered: Option<Arc<BTreeSet<ModuleId>>> = None;
     let mut stopping = None;
     loop {
@@ -175,6 +178,11 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                     stopping = Some(done);
                 }
             },
+            () = fan.notified() => {
+                worker.step(Event::FanOut);
+                // Everybody else has a turn between two of a broadcast.
+                tokio::task::yield_now().await;
+            }
             _ = tick.tick() => {
                 let now = shared.registered.load_full();
                 if now.as_ref().map(Arc::as_ptr) != registered.as_ref().map(Arc::as_ptr) {

@@ -1,8 +1,7 @@
 //! Turns the router's actions into bytes on connections.
 
-use base::LinkSid;
-use bytes::{BufMut, BytesMut};
-use net::link::OUTBOX_BYTES_MAX;
+use base::{LinkSid, Mono};
+use bytes::{BufMut, Bytes, BytesMut};
 use net::outbox::NotQueued;
 use wire::link::{self, Dispatch, LinkBroken, UserState};
 use wire::node::Meta;
@@ -10,22 +9,27 @@ use wire::payload::{self, Head};
 use wire::{auth, handshake, report};
 
 use super::state::{Provider, State};
-use crate::router::{Action, Answer, Loss, ProviderRef};
+use crate::router::{Action, Answer, Loss, ProviderRef, Weight};
 
-/// A provider with this much queued takes no more requests, and clients that send it more are held back.
-pub const HIGH_WATER_BYTES: usize = 8 * 1024 * 1024;
 /// More than any frame that linkd itself writes to a client.
 const OWN_FRAME_BYTES: usize = 256;
 
 impl State {
     pub fn perform(&mut self, action: Action, bytes: &[u8]) {
         match action {
-            Action::Forward { sid } => {
-                self.counters.frame_out();
-                self.queue_for_client(sid, bytes.len(), |out| out.put_slice(bytes));
+            Action::Forward { sid } => self.forward(sid, bytes),
+            Action::Keep { broadcast } => {
+                self.kept.insert(broadcast, Bytes::copy_from_slice(bytes));
+            }
+            Action::ForwardKept { sid, broadcast } => {
+                let kept = self.kept.get(&broadcast).cloned().unwrap_or_default();
+                self.forward(sid, &kept);
+            }
+            Action::Forget { broadcast } => {
+                self.kept.remove(&broadcast);
             }
             Action::Refuse { sid, type_id, session, result } => {
-                self.counters.refused();
+                self.counters.refused(result);
                 self.queue_for_client(sid, OWN_FRAME_BYTES, |out| {
                     payload::encode_refusal(out, type_id, session, result)
                 });
@@ -50,18 +54,15 @@ impl State {
                 self.queue_for_client(sid, len, |out| report::encode(out, from, code, &text));
             }
             Action::CloseClient { sid, from, code, text } => {
+                self.counters.closing(code);
                 if let Some(client) = self.end_client(sid) {
                     client.outbox.close_with(|out| report::encode(out, from, code, &text));
                     client.ended.notify_one();
                 }
             }
             Action::Dropped(loss) => self.counters.dropped(loss),
-            // The shell that opened the connection answers these itself.
-            Action::Accept { .. } | Action::RefuseClient { .. } => {}
-            // Performed with the frame at hand by `dispatch`.
-            Action::Dispatch { to, sid, type_id } => {
-                let _ = self.dispatch(to, Dispatch { link_sid: sid, type_id }, bytes);
-            }
+            // Who opened the connection answers the first two; only a client's frame brings the third.
+            Action::Accept { .. } | Action::RefuseClient { .. } | Action::Dispatch { .. } => {}
             other => self.perform_for_provider(other),
         }
     }
@@ -92,6 +93,7 @@ impl State {
                 let sent = match answer {
                     Answer::Done => link.reply(call, &()),
                     Answer::Bound(result) => link.reply(call, &result),
+                    Answer::Broadcast(result) => link.reply(call, &result),
                     Answer::Refused { code, text } => link.refuse(call, code, text),
                 };
                 overflow(provider, sent);
@@ -106,19 +108,34 @@ impl State {
         }
     }
 
-    /// Queues a client's payload for its provider. The hot path: one copy, no allocation. A request is refused earlier
-    /// than a one-way message, because it can be: the client of the latter is held back instead.
-    pub fn dispatch(&mut self, to: ProviderRef, dispatch: Dispatch, payload: &[u8]) -> Result<(), NotQueued> {
-        let is_request = payload.first().is_some_and(|family| family & 0x1f == 1);
-        let bytes_max = if is_request { HIGH_WATER_BYTES } else { OUTBOX_BYTES_MAX };
-        let provider = self.provider(to).ok_or(NotQueued::Closed)?;
-        provider.link.push_within(bytes_max, &Meta::notice(link::DISPATCH), &dispatch.encode(), payload)?;
-        if !provider.touched {
+    /// Queues a client's payload for its provider, if the guard lets it. The hot path: one copy, no allocation.
+    pub fn dispatch(
+        &mut self,
+        now: Mono,
+        to: ProviderRef,
+        dispatch: Dispatch,
+        weight: Weight,
+        payload: &[u8],
+    ) -> Result<(), Loss> {
+        let bounds = self.bounds;
+        let provider = self.provider(to).ok_or(Loss::NoProvider)?;
+        let fresh = !provider.touched;
+        if fresh {
+            // Once in a batch: what the batch itself adds, the gate knows.
+            provider.gate.observe(now, provider.link.outbox.queued());
             provider.touched = true;
+        }
+        let admitted = provider.gate.admit(now, bounds, weight).and_then(|()| {
+            let (meta, head) = (Meta::notice(link::DISPATCH), dispatch.encode());
+            provider.link.push(&meta, &head, payload).map_err(|error| match error {
+                NotQueued::Full { .. } => Loss::ProviderFull,
+                NotQueued::Closed => Loss::NoProvider,
+            })
+        });
+        if fresh {
             self.touched_providers.push(to.slot);
         }
-        self.counters.dispatched();
-        Ok(())
+        admitted.inspect(|()| self.counters.dispatched())
     }
 
     /// Queues something a provider must not miss; a connection that can't take it is broken.
@@ -132,20 +149,34 @@ impl State {
         }
     }
 
-    /// Queues a frame for a client. A client that doesn't read loses its connection, never a single frame.
-    fn queue_for_client(&mut self, sid: LinkSid, len: usize, write: impl FnOnce(&mut BytesMut)) {
+    fn forward(&mut self, sid: LinkSid, frame: &[u8]) {
+        if self.queue_for_client(sid, frame.len(), |out| out.put_slice(frame)) {
+            self.counters.frame_out();
+        }
+    }
+
+    /// Queues a frame for a client; false: it was not, and that is counted. A client that doesn't read loses its connection, never a single frame.
+    fn queue_for_client(&mut self, sid: LinkSid, len: usize, write: impl FnOnce(&mut BytesMut)) -> bool {
         let Some(client) = self.client(sid) else {
             self.counters.dropped(Loss::SessionGone);
-            return;
+            return false;
         };
         match client.outbox.push(len, write) {
-            Ok(()) if client.touched => {}
+            Ok(()) if client.touched => true,
             Ok(()) => {
                 client.touched = true;
                 self.touched_clients.push(sid);
+                true
             }
-            Err(NotQueued::Full { .. }) => self.slow.push(sid),
-            Err(NotQueued::Closed) => self.counters.dropped(Loss::SessionGone),
+            Err(NotQueued::Full { .. }) => {
+                self.slow.push(sid);
+                self.counters.dropped(Loss::SlowReader);
+                false
+            }
+            Err(NotQueued::Closed) => {
+                self.counters.dropped(Loss::SessionGone);
+                false
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use net::{Peer, Secured, outbox};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::code;
-use wire::frame::{self, Decoded, PAYLOAD_BYTES_CEILING};
+use wire::frame::{self, BadFrame, Decoded, PAYLOAD_BYTES_CEILING};
 use wire::link::{
     ANNOUNCE, BIND, BROADCAST, DISABLE, KICK, LOAD, SEND, SUBSCRIBE, UNBIND, USER_STATE, UserState,
     broadcast_version,
@@ -20,7 +20,7 @@ use wire::node::{Frame, Kind};
 use super::Guest;
 use super::state::Worker;
 use crate::acceptor::provider_refused;
-use crate::router::{Event, Request};
+use crate::router::{Event, Loss, Pushed, Request};
 
 /// Takes a connection in and starts its task: it proves who it is, and is a provider from then on.
 pub fn open<S>(worker: &Rc<Worker>, stream: S, guest: Guest)
@@ -115,13 +115,15 @@ impl Handler for Inbound {
         let (conn, now) = (self.conn, *self.batch.get_or_insert_with(|| self.worker.now()));
         match frame.meta.kind {
             SEND => {
-                whole_frame(frame.body)?;
-                self.worker.with(|state| state.step(now, Event::Send { conn, head: frame.head }, frame.body));
+                let Some(pushed) = self.pushed(frame)? else { return Ok(()) };
+                let event = Event::Send { conn, head: frame.head, pushed };
+                self.worker.with(|state| state.step(now, event, frame.body));
             }
             BROADCAST => {
-                whole_frame(frame.body)?;
                 let version = AppVersion(broadcast_version(frame.head).map_err(bad)?);
-                self.worker.with(|state| state.step(now, Event::Broadcast { conn, version }, frame.body));
+                let Some(pushed) = self.pushed(frame)? else { return Ok(()) };
+                let event = Event::Broadcast { conn, call: frame.meta.call, version, pushed };
+                self.worker.with(|state| state.step(now, event, frame.body));
             }
             USER_STATE => {
                 let UserState { link_sid: sid, role } = UserState::decode(frame.head).map_err(bad)?;
@@ -139,9 +141,42 @@ impl Handler for Inbound {
         Ok(())
     }
 
+    fn stray_reply(&mut self) {
+        self.worker.with(|state| state.counters.dropped(Loss::StrayReply));
+    }
+
     fn batch_end(&mut self) {
         self.batch = None;
         self.worker.with(|state| state.flush());
+    }
+}
+
+impl Inbound {
+    /// What a Send or Broadcast carries: exactly one frame. `None`: one that no client may receive, which was refused.
+    fn pushed(&self, frame: Frame<'_>) -> Result<Option<Pushed>, Closed> {
+        match frame::decode(frame.body, PAYLOAD_BYTES_CEILING) {
+            Ok(Decoded::Frame(whole)) if whole.whole.len() == frame.body.len() => {
+                // The family stands in the low bits; 0 is a response.
+                let reply = whole.payload.first().is_some_and(|family| family & 0x1f == 0);
+                Ok(Some(Pushed { level: frame.meta.level, bytes: frame.body.len(), reply }))
+            }
+            Ok(_) => Err(bad("a Send's body is not exactly one frame")),
+            Err(BadFrame::TooLarge { announced, limit }) => {
+                let node = self.worker.with(|state| {
+                    state.counters.dropped(Loss::TooLarge);
+                    let provider = state.providers.iter().flatten().find(|p| p.conn == self.conn)?;
+                    if frame.meta.call != 0 {
+                        let text = format!("a client's frame of {announced} bytes, at most {limit}");
+                        // A provider that doesn't read its answers is given up elsewhere.
+                        let _ = provider.link.refuse(frame.meta.call, &code::LIMIT, text);
+                    }
+                    Some(provider.link.peer.node.clone())
+                });
+                tracing::warn!(?node, announced, limit, "a frame is larger than any client takes");
+                Ok(None)
+            }
+            Err(error) => Err(bad(error)),
+        }
     }
 }
 
@@ -155,15 +190,6 @@ fn request(kind: Kind, frame: Frame<'_>) -> Result<Request, Closed> {
         KICK => Request::Kick(decode(frame)?),
         Kind(other) => return Err(bad(format!("kind {other} is not a provider's to send"))),
     })
-}
-
-/// A Send's body must be exactly one frame that a client may receive.
-fn whole_frame(body: &[u8]) -> Result<(), Closed> {
-    match frame::decode(body, PAYLOAD_BYTES_CEILING) {
-        Ok(Decoded::Frame(frame)) if frame.whole.len() == body.len() => Ok(()),
-        Ok(_) => Err(bad("a Send's body is not exactly one frame")),
-        Err(error) => Err(bad(error)),
-    }
 }
 
 fn decode<M: Message + Default>(frame: Frame<'_>) -> Result<M, Closed> {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{Generation, LinkSid, Mono};
+use bytes::Bytes;
 use net::Outbox;
 use net::inbox::SharedScratch;
 use net::link::Link;
@@ -17,7 +18,7 @@ use wire::code;
 use super::{Settings, Transport};
 use crate::admission::Admission;
 use crate::counters::Counters;
-use crate::router::{Action, Event, ProviderRef, Router, Summary, slot};
+use crate::router::{Action, Bounds, Event, Gate, ProviderRef, Router, Summary, slot};
 
 /// One worker. Its tasks hold it by `Rc` and borrow the state only between awaits.
 pub struct Worker {
@@ -57,6 +58,8 @@ pub struct Client {
 pub struct Provider {
     pub conn: Generation,
     pub link: Link,
+    /// What is let through to it.
+    pub gate: Gate,
     pub touched: bool,
 }
 
@@ -75,6 +78,11 @@ pub struct State {
     pub touched_providers: Vec<u32>,
     /// Clients whose outbox refused a frame.
     pub slow: Vec<LinkSid>,
+    /// The frames of broadcasts on their way.
+    pub kept: BTreeMap<u64, Bytes>,
+    /// Rung while a broadcast waits for its next turn.
+    pub fan: Rc<Notify>,
+    pub bounds: Bounds,
     pub counters: Arc<Counters>,
 }
 
@@ -89,6 +97,9 @@ impl Worker {
             touched_clients: Vec::new(),
             touched_providers: Vec::new(),
             slow: Vec::new(),
+            kept: BTreeMap::new(),
+            fan: Rc::default(),
+            bounds: settings.bounds,
             counters,
         };
         let (scratch, zero) = (SharedScratch::default(), Instant::now());
@@ -162,6 +173,9 @@ impl State {
         while let Some(sid) = self.slow.pop() {
             self.step(now, Event::ClientViolation { sid, code: &code::SLOW_READER }, &[]);
         }
+        if self.router.fans_out() {
+            self.fan.notify_one();
+        }
     }
 
     pub fn client(&mut self, sid: LinkSid) -> Option<&mut Client> {
@@ -202,7 +216,7 @@ impl State {
         if self.providers.len() <= index {
             self.providers.resize_with(index + 1, || None);
         }
-        self.providers[index] = Some(Provider { conn: at.conn, link, touched: false });
+        self.providers[index] = Some(Provider { conn: at.conn, link, gate: Gate::default(), touched: false });
     }
 
     /// Removes exactly this connection, wherever it is.

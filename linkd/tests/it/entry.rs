@@ -10,7 +10,8 @@ use tokio_tungstenite::tungstenite::Message;
 use wire::code;
 use wire::payload::Head;
 
-use crate::world::{Client, World, request, settings, within};
+use crate::client::Client;
+use crate::world::{World, request, settings, within};
 
 fn layers(change: impl FnOnce(&mut Layers)) -> Settings {
     let mut settings = settings();
@@ -108,10 +109,11 @@ async fn who_asks_for_no_websocket_is_turned_away_in_time() {
     );
     assert!(ask("").await.is_empty());
     assert!(ask("GET / HT").await.is_empty());
-    let turned = world.door.turned();
-    assert_eq!((turned["upgrade"], turned["handshake_timeout"]), (2, 2));
-    assert_eq!(world.door.connections(), 0);
+    let door = world.door.clone();
     assert_eq!(world.stop().await.accepted, 0);
+    let turned = door.turned();
+    assert_eq!((turned["upgrade"], turned["handshake_timeout"]), (2, 2));
+    assert_eq!(door.connections(), 0);
 }
 
 /// The balancer's line says whose the connection is: that address is capped, hashed and told to providers.
@@ -154,6 +156,8 @@ async fn nobody_chooses_an_address() {
     let mut client = Client::plain(world.knock(Transport::Tcp).await);
     client.send(b"PROXY TCP4 nonsense\r\n").await;
     assert_eq!(client.closed_with().await, None);
-    let turned = world.door.turned();
+    let door = world.door.clone();
+    world.stop().await;
+    let turned = door.turned();
     assert_eq!((turned["proxy_missing"], turned["proxy_unreadable"]), (1, 1));
 }

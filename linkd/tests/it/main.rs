@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
+mod client;
 mod entry;
 mod flow;
 mod world;

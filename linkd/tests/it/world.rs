@@ -3,33 +3,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Epoch, Generation, LinkSid, NodeId, Span, TypeId};
-use bytes::{Buf, BytesMut};
-use futures_util::{SinkExt, StreamExt};
+use base::{Epoch, Generation, LinkSid, NodeId, Span};
+use bytes::BytesMut;
 use linkd::admission::{Caps, Door};
 use linkd::counters::{Counters, Totals};
 use linkd::mailbox::Mailbox;
-use linkd::router::Rules;
+use linkd::router::{Bounds, Rate, Rules};
 use linkd::worker::{self, Guest, Layers, Letter, Settings, Shared, Transport};
 use net::hello::{self, Ours, Proof, Role};
 use net::link::{Closed, Handler, Link};
 use net::strangers::Strangers;
 use net::{NetIo, Peer, Security, Tcp, outbox};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::Message;
-use wire::auth::{AUTH, Auth};
-use wire::frame::{self, Decoded};
+use wire::link;
 use wire::link::message;
 use wire::node::{Frame, Owned};
 use wire::payload::{self, Head};
-use wire::report::{REPORT_ERROR, ReportError};
-use wire::{handshake, link};
+
+use crate::client::Client;
+pub use crate::client::{SEVEN, auth, request};
 
 /// Longer than anything here takes on a busy machine; a wait that reaches it is a failure, not a pace.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct World {
     mailbox: Mailbox<Letter<Tcp>>,
@@ -48,6 +45,11 @@ pub fn settings() -> Settings {
         auth_timeout: Span::secs(10),
         idle_timeout: Span::ZERO,
         unauthed_frames_max: 2,
+        frames: Rate::OFF,
+        bytes: Rate::OFF,
+        out_bytes_per_second: 0,
+        broadcasts_max: 16,
+        broadcast_bytes_max: 64 * 1024,
         seed: 1,
     };
     let (frame_bytes_max, out_bytes_max) = (64 * 1024, 256 * 1024);
@@ -61,6 +63,7 @@ pub fn settings() -> Settings {
     Settings {
         rules,
         layers,
+        bounds: Bounds { backlog_bytes_max: 8 << 20, requests_per_second_max: 0 },
         frame_bytes_max,
         out_bytes_max,
         frame_timeout: timeout,
@@ -138,9 +141,9 @@ impl World {
         let (frames, seen) = mpsc::channel(100_000);
         let mut inbound = Inbound { link: link.clone(), frames, echo };
         let running = link.clone();
-        tokio::spawn(
-            async move { net::link::run(&running, &mut read, &mut vec![0; 65_536], &mut inbound).await },
-        );
+        let ended = tokio::spawn(async move {
+            net::link::run(&running, &mut read, &mut vec![0; 65_536], &mut inbound).await.to_string()
+        });
         let announce = message::Announce { server_id: conn.0 as u32, ..Default::default() };
         link.call::<()>(link::ANNOUNCE, &announce, PATIENCE).await.unwrap();
         let modules = vec![message::Module {
@@ -151,7 +154,7 @@ impl World {
             ..Default::default()
         }];
         link.call::<()>(link::BIND, &message::Bind { modules, link_sids: vec![] }, PATIENCE).await.unwrap();
-        Provider { link, seen }
+        Provider { link, seen, ended }
     }
 
     /// A provider's connection after its hello.
@@ -186,6 +189,17 @@ impl World {
         wire::node::encode_message(&mut out, &wire::node::Meta::call(link::BIND, 2, 0), &bind);
         ours.write_all(&out).await.unwrap();
         ours
+    }
+
+    /// Waits for what has no event of its own.
+    pub async fn until(&self, is: impl Fn(&Self) -> bool) {
+        let waited = async {
+            while !is(self) {
+                // Sleep: the system's own bookkeeping rings no bell.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        within(waited).await;
     }
 
     pub fn totals(&self) -> Totals {
@@ -236,9 +250,18 @@ impl Handler for Inbound {
 pub struct Provider {
     pub link: Link,
     seen: mpsc::Receiver<Owned>,
+    ended: tokio::task::JoinHandle<String>,
 }
 
 impl Provider {
+    /// Why its connection ended, in words, with the code's name.
+    pub async fn closed(self) -> String {
+        let text = within(self.ended).await.unwrap();
+        let number = text.split(|c: char| !c.is_ascii_digit()).find_map(|word| word.parse().ok());
+        let name = number.and_then(wire::Code::find).map_or("", |code| code.name);
+        format!("{name} {text}")
+    }
+
     /// The next frame of this kind; others before it are skipped.
     pub async fn next(&mut self, kind: wire::node::Kind) -> Owned {
         loop {
@@ -259,127 +282,3 @@ impl Provider {
         prost::Message::decode(self.next(link::OPENED).await.body).unwrap()
     }
 }
-
-/// A frame as a client sees it.
-#[derive(Debug, PartialEq)]
-pub struct Got {
-    pub type_id: TypeId,
-    pub head: Head,
-    pub body: Vec<u8>,
-}
-
-pub enum Wire {
-    Tcp(TcpStream),
-    WebSocket(Box<WebSocketStream<TcpStream>>),
-}
-
-pub struct Client {
-    pub wire: Wire,
-    buf: BytesMut,
-}
-
-impl Client {
-    pub fn plain(stream: TcpStream) -> Self {
-        Self { wire: Wire::Tcp(stream), buf: BytesMut::new() }
-    }
-
-    /// Asks for a WebSocket.
-    pub async fn upgrade(stream: TcpStream) -> Self {
-        let (ws, _) = within(tokio_tungstenite::client_async("ws://linkd/", stream)).await.unwrap();
-        Self { wire: Wire::WebSocket(Box::new(ws)), buf: BytesMut::new() }
-    }
-
-    pub async fn send(&mut self, bytes: &[u8]) {
-        self.try_send(bytes).await.unwrap();
-    }
-
-    /// As one message, on a WebSocket.
-    pub async fn try_send(&mut self, bytes: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
-        match &mut self.wire {
-            Wire::Tcp(stream) => stream.write_all(bytes).await?,
-            Wire::WebSocket(ws) => ws.send(Message::Binary(bytes.to_vec().into())).await?,
-        }
-        Ok(())
-    }
-
-    /// The WebSocket itself, for messages that are not bytes.
-    pub fn ws(&mut self) -> &mut WebSocketStream<TcpStream> {
-        match &mut self.wire {
-            Wire::WebSocket(ws) => ws,
-            Wire::Tcp(_) => panic!("this client speaks plain TCP"),
-        }
-    }
-
-    pub async fn login(&mut self, account: &str) {
-        let mut out = BytesMut::new();
-        if let Wire::Tcp(_) = self.wire {
-            handshake::client_done(&mut out);
-        }
-        out.extend_from_slice(&auth(account));
-        self.send(&out).await;
-        if let Wire::Tcp(_) = self.wire {
-            assert_eq!(self.frame().await.unwrap().type_id, handshake::SHANDSHAKE0);
-        }
-        let answer = self.frame().await.unwrap();
-        assert_eq!((answer.type_id, answer.head), (AUTH, Head::response(1, 0)));
-    }
-
-    /// More bytes; `false` at the end of the stream.
-    async fn more(&mut self) -> bool {
-        match &mut self.wire {
-            Wire::Tcp(stream) => matches!(within(stream.read_buf(&mut self.buf)).await, Ok(n) if n > 0),
-            Wire::WebSocket(ws) => match within(ws.next()).await {
-                Some(Ok(message)) => {
-                    if let Message::Binary(bytes) = message {
-                        self.buf.extend_from_slice(&bytes);
-                    }
-                    true
-                }
-                _ => false,
-            },
-        }
-    }
-
-    /// The next frame, or `None` at the end of the stream.
-    pub async fn frame(&mut self) -> Option<Got> {
-        loop {
-            if let Decoded::Frame(frame) = frame::decode(&self.buf, 4 << 20).unwrap() {
-                let (head, body) = payload::decode(frame.payload).unwrap();
-                let got = Got { type_id: frame.type_id, head, body: body.to_vec() };
-                let used = frame.whole.len();
-                self.buf.advance(used);
-                return Some(got);
-            }
-            if !self.more().await {
-                return None;
-            }
-        }
-    }
-
-    /// Reads until the end and answers the code of the last ReportError.
-    pub async fn closed_with(&mut self) -> Option<i64> {
-        let mut code = None;
-        while let Some(got) = self.frame().await {
-            if got.type_id == REPORT_ERROR {
-                code = Some(ReportError::decode(&got.body).unwrap().code);
-            }
-        }
-        code
-    }
-}
-
-pub fn auth(account: &str) -> BytesMut {
-    let mut out = BytesMut::new();
-    let auth = Auth { account: account.as_bytes(), ..Auth::default() };
-    payload::encode_frame(&mut out, AUTH, Head::request(1), |out| auth.encode(out));
-    out
-}
-
-/// A request of protocol 1 of module 7.
-pub fn request(session: i64, body: &[u8]) -> BytesMut {
-    let mut out = BytesMut::new();
-    payload::encode_frame(&mut out, SEVEN, Head::request(session), |out| out.extend_from_slice(body));
-    out
-}
-
-pub const SEVEN: TypeId = TypeId::new(base::ModuleId(7), base::ProtocolId(1));

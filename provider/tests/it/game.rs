@@ -56,7 +56,7 @@ pub struct Hall {
     pub stage: Arc<Stage>,
 }
 
-#[module(id = 7, choice = "hash_account", pushes(Heard))]
+#[module(id = 7, choice = "hash_account", pushes(Heard), sheddable(Heard))]
 impl Hall {
     /// Ends in its first poll.
     #[handler(route_by = 1)]
@@ -107,6 +107,7 @@ impl Hall {
             cx.push_to(&to, &Heard { text: "two".into() })?;
         }
         cx.broadcast(&Heard { text: "three".into() });
+        cx.broadcast_to(linkstead::Audience::SameVersion, &Heard { text: "four".into() });
         Ok(word)
     }
 

@@ -135,6 +135,10 @@ async fn effects_leave_in_order_and_the_reply_is_last() {
     assert_eq!((two.sids[0].0, two.message::<Heard>().text.as_str()), (2, "two"));
     let three = linkd.next().await;
     assert_eq!((three.meta.kind, link::broadcast_version(&three.head)), (link::BROADCAST, Ok(0)));
+    assert_eq!(three.meta.level, linkstead::Level::Sheddable);
+    let four = linkd.next().await;
+    let ours = Config::default().app_version.parse::<linkstead::AppVersion>().unwrap();
+    assert_eq!((four.meta.kind, link::broadcast_version(&four.head)), (link::BROADCAST, Ok(ours.0)));
     assert_eq!(linkd.sent().await.result(1), 0);
     assert_eq!(running.status()["counts"]["pushes"], 2);
 }

@@ -8,7 +8,7 @@ pub struct Heard {}
 
 pub struct Hall;
 
-#[module(id = -7, name = "Great.Hall", choice = "hash_role", dynamic, pushes(Heard))]
+#[module(id = -7, name = "Great.Hall", choice = "hash_role", dynamic, pushes(Heard), sheddable(Heard))]
 impl Hall {
     pub const SEATS: u32 = 3;
 

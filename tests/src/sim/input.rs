@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::{AppVersion, Epoch, Generation, LinkSid, ModuleId, Mono, NodeId, Role};
 use bytes::Bytes;
-use linkd::router::{Event, ProviderRef};
+use linkd::router::{Event, Loss, ProviderRef, Pushed};
 use wire::Frame;
 use wire::link::message;
 
@@ -27,6 +27,7 @@ pub enum Input {
     ProviderClosed { conn: Generation },
     NotSent { to: ProviderRef, sid: LinkSid, bytes: Bytes },
     Registered { modules: Arc<BTreeSet<ModuleId>> },
+    FanOut,
     Tick,
 }
 
@@ -46,11 +47,18 @@ impl Input {
                 Event::ProviderCall { conn: *conn, call: *call, request: ask.request() }
             }
             Input::Loaded { conn, load } => Event::Loaded { conn: *conn, load: *load },
-            Input::Send { conn, sids, .. } => Event::Send { conn: *conn, head: sids },
-            Input::Broadcast { conn, version, .. } => Event::Broadcast { conn: *conn, version: *version },
+            Input::Send { conn, sids, frame } => {
+                Event::Send { conn: *conn, head: sids, pushed: pushed(frame) }
+            }
+            Input::Broadcast { conn, version, frame } => {
+                Event::Broadcast { conn: *conn, call: 0, version: *version, pushed: pushed(frame) }
+            }
+            Input::FanOut => Event::FanOut,
             Input::UserState { conn, sid, role } => Event::UserState { conn: *conn, sid: *sid, role: *role },
             Input::ProviderClosed { conn } => Event::ProviderClosed { conn: *conn },
-            Input::NotSent { to, sid, bytes } => Event::NotSent { to: *to, sid: *sid, frame: frame(bytes)? },
+            Input::NotSent { to, sid, bytes } => {
+                Event::NotSent { to: *to, sid: *sid, frame: frame(bytes)?, why: Loss::ProviderFull }
+            }
             Input::Registered { modules } => Event::Registered { modules: Some(modules.clone()) },
             Input::Tick => Event::Tick,
         })
@@ -76,6 +84,10 @@ impl Input {
             _ => None,
         }
     }
+}
+
+fn pushed(frame: &Bytes) -> Pushed {
+    Pushed { level: wire::Level::Normal, bytes: frame.len(), reply: false }
 }
 
 fn frame(bytes: &[u8]) -> Option<Frame<'_>> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::generation::{Generation, Generations};
 use base::{LinkSid, ModuleId, Mono, NodeId, Span};
-use linkd::router::{Action, Router, Rules};
+use linkd::router::{Action, Rate, Router, Rules};
 use node::directory::Service;
 use wire::link::UserState;
 
@@ -43,6 +43,8 @@ pub struct Worker {
     pub router: Router,
     pub(super) providers: BTreeMap<Generation, ConnId>,
     pub(super) clients: BTreeMap<LinkSid, ConnId>,
+    /// The frames of broadcasts on their way.
+    pub(super) kept: BTreeMap<u64, bytes::Bytes>,
 }
 
 /// Who is at the other end.
@@ -61,12 +63,18 @@ impl LinkdNode {
             auth_timeout: Span::secs(10),
             idle_timeout: Span::secs(12),
             unauthed_frames_max: 2,
+            frames: Rate::OFF,
+            bytes: Rate::OFF,
+            out_bytes_per_second: 0,
+            broadcasts_max: 16,
+            broadcast_bytes_max: 64 * 1024,
             seed: base::hash::parts([node.as_str().as_bytes(), &[worker]]),
         };
         let worker = |index| Worker {
             router: Router::new(rules(index)),
             providers: BTreeMap::new(),
             clients: BTreeMap::new(),
+            kept: BTreeMap::new(),
         };
         Self {
             me,
@@ -199,6 +207,10 @@ impl LinkdNode {
         }
         for worker in 0..self.workers.len() {
             self.feed(env, worker, Input::Tick);
+            // A broadcast takes its turn only now, so that what is sent meanwhile must not overtake it.
+            while self.workers[worker].router.fans_out() {
+                self.feed(env, worker, Input::FanOut);
+            }
         }
     }
 
@@ -279,7 +291,7 @@ fn input(conn: Generation, talk: Talk) -> Option<Input> {
 fn show(action: &Action) -> String {
     match action {
         Action::Opened { to, opened } => format!("opened {} to {}", LinkSid(opened.link_sid), to.conn),
-        Action::Dispatch { to, sid, type_id } => format!("dispatch {sid} {type_id} to {}", to.conn),
+        Action::Dispatch { to, sid, type_id, .. } => format!("dispatch {sid} {type_id} to {}", to.conn),
         Action::Forward { sid } => format!("forward {sid}"),
         other => format!("{other:?}"),
     }

@@ -26,6 +26,18 @@ impl LinkdNode {
                     self.to_client(env, worker, sid, frame.clone());
                 }
             }
+            Action::Keep { broadcast } => {
+                let frame = input.forwarded().cloned().unwrap_or_default();
+                self.workers[worker].kept.insert(broadcast, frame);
+            }
+            Action::ForwardKept { sid, broadcast } => {
+                if let Some(frame) = self.workers[worker].kept.get(&broadcast).cloned() {
+                    self.to_client(env, worker, sid, frame);
+                }
+            }
+            Action::Forget { broadcast } => {
+                self.workers[worker].kept.remove(&broadcast);
+            }
             Action::Refuse { sid, type_id, session, result } => {
                 let refusal = own(|out| payload::encode_refusal(out, type_id, session, result));
                 self.to_client(env, worker, sid, refusal);
@@ -57,7 +69,7 @@ impl LinkdNode {
 
     fn tell_provider(&self, env: &mut Env, worker: usize, input: &Input, action: Action) {
         match action {
-            Action::Dispatch { to, sid, type_id } => {
+            Action::Dispatch { to, sid, type_id, .. } => {
                 let Input::Frame { bytes, .. } = input else { return };
                 // Everything behind the 12 bytes of the header.
                 let payload = bytes.slice(wire::frame::HEADER_BYTES..);

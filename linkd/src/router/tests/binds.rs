@@ -246,7 +246,9 @@ fn sends_reach_live_sessions_and_the_rest_is_counted() {
          send game-1 ann bob nobody ann
          auth bob bob 2.0.0.0
          broadcast game-1 0
+         fan
          broadcast game-1 2.0.0.0
+         fan
          gone game-1
          send game-1 ann",
         expect![[r#"
@@ -262,11 +264,19 @@ fn sends_reach_live_sessions_and_the_rest_is_counted() {
             > auth bob bob 2.0.0.0
             authed bob
             > broadcast game-1 0
-            forward ann
-            forward bob
+            keep 1
+            > fan
+            forward ann kept 1
+            forward bob kept 1
+            forget 1
+            broadcast, sent 2 shed 0
             > broadcast game-1 2.0.0.0
-            forward ann
-            forward bob
+            keep 2
+            > fan
+            forward ann kept 2
+            forward bob kept 2
+            forget 2
+            broadcast, sent 2 shed 0
             > gone game-1
             > send game-1 ann
             dropped connection_gone

@@ -107,6 +107,7 @@ fn load_follows_the_weights() {
     let mut world = world("7/load");
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for i in 0..10_000 {
+        world.now += base::Span::millis(100);
         world.load("game-1", &["online", "10"]);
         world.load("game-2", &["online", "90"]);
         world.load("game-3", &["online", "100"]);

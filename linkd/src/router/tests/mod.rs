@@ -6,6 +6,7 @@
 mod binds;
 mod choices;
 mod clients;
+mod guards;
 mod properties;
 mod providers;
 
@@ -21,7 +22,7 @@ use wire::handshake::{CHANDSHAKE, CHANDSHAKE_DONE, KEEP_ALIVE};
 use wire::link::message;
 use wire::payload::{self, Head};
 
-use super::{Action, Answer, Event, Request, Router, Rules, Who};
+use super::{Action, Answer, Event, Pushed, Rate, Request, Router, Rules, Who};
 
 /// A router, and names for what it numbers.
 pub struct World {
@@ -42,6 +43,11 @@ pub fn rules() -> Rules {
         auth_timeout: Span::secs(10),
         idle_timeout: Span::ZERO,
         unauthed_frames_max: 2,
+        frames: Rate::OFF,
+        bytes: Rate::OFF,
+        out_bytes_per_second: 0,
+        broadcasts_max: 16,
+        broadcast_bytes_max: 64 * 1024,
         seed: 1,
     }
 }
@@ -60,9 +66,19 @@ impl Default for World {
     }
 }
 
+/// As [`check`], under other rules.
+pub fn check_with(change: impl FnOnce(&mut Rules), script: &str, expect: Expect) {
+    let mut rules = rules();
+    change(&mut rules);
+    run_script(World { router: Router::new(rules), ..World::default() }, script, expect);
+}
+
 /// Runs the script and compares everything the router says.
 pub fn check(script: &str, expect: Expect) {
-    let mut world = World::default();
+    run_script(World::default(), script, expect);
+}
+
+fn run_script(mut world: World, script: &str, expect: Expect) {
     let mut out = String::new();
     for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
         out += &format!("> {line}\n");
@@ -154,12 +170,11 @@ impl World {
             ["send", node, ref clients @ ..] => {
                 let head: Vec<u8> = clients.iter().flat_map(|c| self.sid(c).0.to_le_bytes()).collect();
                 let conn = self.conns[node];
-                self.step(Event::Send { conn, head: &head })
+                self.step(Event::Send { conn, head: &head, pushed: pushed(100) })
             }
-            ["broadcast", node, version] => {
-                let conn = self.conns[node];
-                self.step(Event::Broadcast { conn, version: version.parse().unwrap() })
-            }
+            ["broadcast", node, version] => self.broadcast(node, version, 100),
+            ["broadcast", node, version, bytes] => self.broadcast(node, version, bytes.parse().unwrap()),
+            ["fan"] => self.step(Event::FanOut),
             ["gone", conn] => {
                 let conn = self.conns[conn];
                 self.step(Event::ProviderClosed { conn })
@@ -265,6 +280,12 @@ impl World {
         self.step(Event::Loaded { conn, load })
     }
 
+    fn broadcast(&mut self, node: &str, version: &str, bytes: usize) -> Vec<Action> {
+        self.calls += 1;
+        let (conn, call, version) = (self.conns[node], self.calls, version.parse().unwrap());
+        self.step(Event::Broadcast { conn, call, version, pushed: pushed(bytes) })
+    }
+
     fn client_name(&self, sid: LinkSid) -> String {
         let known = self.clients.iter().find(|(_, s)| **s == sid);
         known.map_or_else(|| format!("sid {sid}"), |(name, _)| name.clone())
@@ -280,7 +301,7 @@ impl World {
         match action {
             Action::Accept { .. } => "accept".into(),
             Action::RefuseClient { code, .. } => format!("refuse {}", code.name),
-            Action::Dispatch { to, sid, type_id } => {
+            Action::Dispatch { to, sid, type_id, .. } => {
                 format!("dispatch {} {} {type_id}", conn(to.conn), client(*sid))
             }
             Action::Opened { to, opened } => {
@@ -312,7 +333,11 @@ impl World {
                 format!("close {} {from:?} {code} {text}", client(*sid))
             }
             Action::Forward { sid } => format!("forward {}", client(*sid)),
+            Action::Keep { broadcast } => format!("keep {broadcast}"),
+            Action::ForwardKept { sid, broadcast } => format!("forward {} kept {broadcast}", client(*sid)),
+            Action::Forget { broadcast } => format!("forget {broadcast}"),
             Action::Answer { answer, .. } => match answer {
+                Answer::Broadcast(result) => format!("broadcast, sent {} shed {}", result.sent, result.shed),
                 Answer::Done => "done".into(),
                 Answer::Bound(result) => format!("bound, refused {:?}", result.codes),
                 Answer::Refused { code, text } => format!("refused {}: {text}", code.name),
@@ -323,6 +348,11 @@ impl World {
             Action::Dropped(loss) => format!("dropped {}", loss.as_str()),
         }
     }
+}
+
+/// A push of normal level.
+pub fn pushed(bytes: usize) -> Pushed {
+    Pushed { level: wire::Level::Normal, bytes, reply: false }
 }
 
 /// `7:5` is protocol 5 of module 7.

@@ -21,7 +21,7 @@ impl Invariant for NoMisroutedFrame {
     fn see(&mut self, told: &Told, seen: &Seen<'_>) -> Verdict {
         let Seen::Router { at, input: Input::Frame { said, .. }, actions } = seen else { return Ok(()) };
         for action in *actions {
-            let Action::Dispatch { to, sid, type_id } = action else { continue };
+            let Action::Dispatch { to, sid, type_id, .. } = action else { continue };
             let Said::Asked(asked) = said else {
                 return Err(format!("{sid} said nothing for a module and {type_id} was dispatched"));
             };

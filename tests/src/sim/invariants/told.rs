@@ -102,7 +102,7 @@ impl Router {
                     let session = self.sessions.entry(*sid).or_default();
                     (session.account, session.version) = (Some(account.clone()), *version);
                 }
-                (Action::Dispatch { to, sid, type_id }, _) => {
+                (Action::Dispatch { to, sid, type_id, .. }, _) => {
                     self.dispatched(*sid, type_id.module(), to.conn)
                 }
                 (Action::Answer { answer, .. }, Input::Call { conn, ask, .. }) => {
