@@ -114,9 +114,14 @@ where
             Err(error) => {
                 assert!(!matches!(error.retry(), Retry::Never), "{error}");
                 assert!(started.elapsed() < PATIENCE, "{error}");
+                let wait = match error.retry() {
+                    Retry::After(span) => Duration::from(span),
+                    _ => Duration::from_millis(10),
+                };
+                // Sleep: the refusal says when to ask again; who asks at once is a flood.
+                tokio::time::sleep(wait).await;
             }
         }
-        tokio::task::yield_now().await;
     }
 }
 
