@@ -127,7 +127,6 @@ pub async fn run_over<N: NetIo>(
     };
     tokio::select! {
        biased;
-        biased;
         () = cancel.cancelled() => {}
         () = stop => {}
         () = hub => {}
