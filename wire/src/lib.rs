@@ -4,6 +4,7 @@
 //! | who | to whom | what | where |
 //! |---|---|---|---|
 //! | client | linkd | frames of 12-byte header and payload, handshake, Auth | [`frame`], [`payload`], [`handshake`], [`auth`] |
+//! | login service | linkd, through the client | tickets | [`ticket`] |
 //! | linkd | client | the same frames, ReportError | [`frame`], [`report`] |
 //! | node | node | hello, calls, replies, cancels, pings | [`node`], [`hello`] |
 //! | provider | linkd | Announce, Bind, Subscribe, UnBind, Load, Disable, Send, Broadcast, Kick, UserState | [`link`] |
@@ -22,6 +23,7 @@ pub mod payload;
 pub mod report;
 pub mod skim;
 pub mod tagged;
+pub mod ticket;
 pub mod varint;
 
 /// Messages of `proto/hello.proto`.
@@ -45,3 +47,4 @@ pub mod admin {
 pub use call::{Notify, Push, Rpc};
 pub use code::Code;
 pub use frame::{Decoded, Frame};
+pub use ticket::Ticket;
