@@ -19,13 +19,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use wire::code::Code;
 
-use crate::acceptor;
 use crate::admission::Door;
 use crate::config::{Config, Handshake, ProxyProtocol};
 use crate::counters::{Counters, Totals};
 use crate::mailbox::Mailbox;
-use crate::router::{Rules, Summary, Who};
+use crate::router::{Judge, Rules, Summary, Who};
 use crate::worker::{self, Layers, Letter, Settings, Shared, Transport};
+use crate::{acceptor, auth};
 
 /// Letters that may wait for one worker.
 const LETTERS_MAX: usize = 4_096;
@@ -44,12 +44,15 @@ pub struct Env {
     pub security: Security,
     /// What players see; `None` is a port in clear.
     pub tls: Option<ServerTls>,
+    /// Keys of tickets beside those of `linkd.ticket.keys`, for keys that are in no file.
+    pub ticket_keys: Vec<wire::ticket::Key>,
 }
 
 impl Env {
     /// Without certificates: for one machine.
     pub fn insecure(cluster: &str, node: NodeId, directory: Directory) -> Self {
-        Self { cluster: cluster.to_owned(), node, directory, security: Security::Insecure, tls: None }
+        let (cluster, security) = (cluster.to_owned(), Security::Insecure);
+        Self { cluster, node, directory, security, tls: None, ticket_keys: Vec::new() }
     }
 }
 
@@ -109,7 +112,7 @@ pub struct Linkd {
     directory: Directory,
     node: NodeId,
     accepting: Mutex<Vec<JoinHandle<()>>>,
-    watching: JoinHandle<()>,
+    watching: [JoinHandle<()>; 2],
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     shared: Shared,
 }
@@ -117,13 +120,8 @@ pub struct Linkd {
 /// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
 pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     config.check()?;
-    if !env.security.may_listen(config.provider_listen) {
-        let why = "beyond loopback providers must prove who they are; give this node certificates";
-        return Err(BadSetting::new("linkd", "provider_listen", why).into());
-    }
-    if config.insecure_client && !config.listen.ip().to_canonical().is_loopback() {
-        tracing::warn!(listen = %config.listen, "linkd.insecure_client: players send in clear, tickets included");
-    }
+    judge_security(config, &env.security)?;
+    let gate = config.gate(&env)?;
     let epoch = env.directory.epoch().await?;
     let listen = |key, addr| Tcp::listen(addr).map_err(|error| StartError::Listen { key, error });
     let clients = listen("listen", config.listen)?;
@@ -133,10 +131,9 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         listener.local_addr().map_err(|error| StartError::Listen { key, error })
     };
     let (client_addr, provider_addr) = (local("listen", &clients)?, local("provider_listen", &providers)?);
-
     let ws_addr = websockets.as_ref().map(|listener| local("ws_listen", listener)).transpose()?;
 
-    let shared = Shared::new(config.worker_count());
+    let shared = Shared::new(config.worker_count(), gate);
     let (crew, threads) = hire(config, &env, &shared)?;
     let crew = Arc::new(crew);
     let door = Door::new(config.caps());
@@ -162,8 +159,10 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         tokio::spawn(acceptor::providers(Tcp, providers, greeting, crew.clone())),
     ];
     accepting.extend(websockets.map(|listener| let_in(listener, Transport::WebSocket)));
-    let watching =
-        tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone()));
+    let watching = [
+        tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone())),
+        tokio::spawn(auth::keep_keys(shared.gate.clone(), config.keys_reload.0)),
+    ];
     env.directory.register(vec![Service {
         name: SERVICE.into(),
         version: 0,
@@ -187,6 +186,18 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         threads,
         shared,
     })
+}
+
+/// Refuses and warns about what is in clear.
+fn judge_security(config: &Config, security: &Security) -> Result<(), BadSetting> {
+    if !security.may_listen(config.provider_listen) {
+        let why = "beyond loopback providers must prove who they are; give this node certificates";
+        return Err(BadSetting::new("linkd", "provider_listen", why));
+    }
+    if config.insecure_client && !config.listen.ip().to_canonical().is_loopback() {
+        tracing::warn!(listen = %config.listen, "linkd.insecure_client: players send in clear, tickets included");
+    }
+    Ok(())
 }
 
 /// What the directory says of a linkd beside where providers reach it.
@@ -214,7 +225,7 @@ fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, Threa
     let (mut workers, mut threads) = (Vec::new(), Vec::new());
     for index in 0..config.worker_count() {
         let (mailbox, counters) = (Mailbox::new(LETTERS_MAX), Arc::new(Counters::default()));
-        let settings = settings(config, env, index as u8);
+        let settings = settings(config, shared.gate.judge(), env, index as u8);
         let (hand, shared) = (Hand { mailbox: mailbox.clone(), counters: counters.clone() }, shared.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(StartError::Thread)?;
@@ -227,13 +238,14 @@ fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, Threa
     Ok((Crew { workers, generations: AtomicU64::new(0) }, threads))
 }
 
-fn settings(config: &Config, env: &Env, worker: u8) -> Settings {
+fn settings(config: &Config, judge: Judge, env: &Env, worker: u8) -> Settings {
     let rules = Rules {
         worker,
         region: config.region.clone(),
         sessions_max: config.connections_max,
         auth_timeout: config.auth_timeout.span(),
         idle_timeout: config.idle_timeout.span(),
+        judge,
         unauthed_frames_max: 2,
         seed: hash::parts([env.node.as_str().as_bytes(), &[worker]]),
     };
@@ -354,6 +366,7 @@ impl Linkd {
             "authed": summary.authed,
             "providers": providers,
             "modules": modules,
+            "auth_failures": self.shared.gate.failures(),
             "totals": self.totals(),
             "turned_away": self.door.turned(),
         })
@@ -363,7 +376,7 @@ impl Linkd {
     /// workers. The directory keeps this node until its process leaves.
     pub async fn stop(&self) {
         self.close_port();
-        self.watching.abort();
+        self.watching.iter().for_each(JoinHandle::abort);
         let mut stopped = Vec::new();
         for worker in &self.crew.workers {
             let (done, wait) = oneshot::channel();

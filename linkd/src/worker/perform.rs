@@ -10,7 +10,8 @@ use wire::payload::{self, Head};
 use wire::{auth, handshake, report};
 
 use super::state::{Provider, State};
-use crate::router::{Action, Answer, Loss, ProviderRef};
+use crate::auth::Begun;
+use crate::router::{Action, Answer, Event, Loss, Proof, ProviderRef};
 
 /// A provider with this much queued takes no more requests, and clients that send it more are held back.
 pub const HIGH_WATER_BYTES: usize = 8 * 1024 * 1024;
@@ -55,6 +56,8 @@ impl State {
                     client.ended.notify_one();
                 }
             }
+            Action::Authenticate { sid, proof } => self.authenticate(sid, *proof),
+            Action::AuthFailed { addr, code } => self.gate.failed(addr.ip(), code),
             Action::Dropped(loss) => self.counters.dropped(loss),
             // The shell that opened the connection answers these itself.
             Action::Accept { .. } | Action::RefuseClient { .. } => {}
@@ -103,6 +106,23 @@ impl State {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Judges a proof at once, or lets another node do so and goes on.
+    fn authenticate(&mut self, sid: LinkSid, proof: Proof) {
+        let by = proof.by.and_then(|to| self.provider(to)).map(|provider| provider.link.clone());
+        match self.gate.begin(sid, proof, by) {
+            Begun::Judged(judgement) => self.judged.push((sid, judgement)),
+            Begun::Waits(pending) => {
+                let worker = self.worker.clone();
+                tokio::task::spawn_local(async move {
+                    let result = pending.await;
+                    if let Some(worker) = worker.upgrade() {
+                        worker.step(Event::Authenticated { sid, result });
+                    }
+                });
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use base::{Generation, LinkSid, Mono};
@@ -16,6 +16,7 @@ use wire::code;
 
 use super::{Settings, Transport};
 use crate::admission::Admission;
+use crate::auth::{Gate, Judgement};
 use crate::counters::Counters;
 use crate::router::{Action, Event, ProviderRef, Router, Summary, slot};
 
@@ -76,24 +77,22 @@ pub struct State {
     /// Clients whose outbox refused a frame.
     pub slow: Vec<LinkSid>,
     pub counters: Arc<Counters>,
+    /// Who lets players in.
+    pub gate: Arc<Gate>,
+    /// Proofs that were judged while the router's actions were performed.
+    pub judged: Vec<(LinkSid, Judgement)>,
+    /// For judgements that come later.
+    pub worker: Weak<Worker>,
 }
 
 impl Worker {
-    pub fn new(settings: Settings, counters: Arc<Counters>) -> Self {
-        let state = State {
-            router: Router::new(settings.rules.clone()),
-            clients: Vec::new(),
-            ending: BTreeMap::new(),
-            providers: Vec::new(),
-            actions: Vec::new(),
-            touched_clients: Vec::new(),
-            touched_providers: Vec::new(),
-            slow: Vec::new(),
-            counters,
-        };
-        let (scratch, zero) = (SharedScratch::default(), Instant::now());
-        let (closing, entering) = (CancellationToken::new(), Cell::new(0));
-        Self { settings, scratch, closing, entering, zero, state: RefCell::new(state) }
+    pub fn new(settings: Settings, counters: Arc<Counters>, gate: Arc<Gate>) -> Rc<Self> {
+        Rc::new_cyclic(|worker| {
+            let state = State::new(&settings, counters, gate, worker.clone());
+            let (scratch, zero) = (SharedScratch::default(), Instant::now());
+            let (closing, entering) = (CancellationToken::new(), Cell::new(0));
+            Self { settings, scratch, closing, entering, zero, state: RefCell::new(state) }
+        })
     }
 
     pub fn now(&self) -> Mono {
@@ -150,6 +149,23 @@ impl Worker {
 }
 
 impl State {
+    fn new(settings: &Settings, counters: Arc<Counters>, gate: Arc<Gate>, worker: Weak<Worker>) -> Self {
+        Self {
+            router: Router::new(settings.rules.clone()),
+            clients: Vec::new(),
+            ending: BTreeMap::new(),
+            providers: Vec::new(),
+            actions: Vec::new(),
+            touched_clients: Vec::new(),
+            touched_providers: Vec::new(),
+            slow: Vec::new(),
+            counters,
+            gate,
+            judged: Vec::new(),
+            worker,
+        }
+    }
+
     /// Runs one event through the router and performs what it says. `bytes` is the frame at hand: a client's payload
     /// for Dispatch, a whole frame for Forward.
     pub fn step(&mut self, now: Mono, event: Event<'_>, bytes: &[u8]) {
@@ -161,6 +177,14 @@ impl State {
         self.actions = actions;
         while let Some(sid) = self.slow.pop() {
             self.step(now, Event::ClientViolation { sid, code: &code::SLOW_READER }, &[]);
+        }
+        self.tell_judgements(now);
+    }
+
+    /// Tells the router what was judged at once.
+    pub fn tell_judgements(&mut self, now: Mono) {
+        while let Some((sid, result)) = self.judged.pop() {
+            self.step(now, Event::Authenticated { sid, result }, &[]);
         }
     }
 

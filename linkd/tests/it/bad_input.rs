@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use wire::code;
 use wire::payload::{self, Head};
 
-use crate::world::{Client, World, auth, request, settings};
+use crate::world::{Client, World, request, settings};
 
 async fn closed(world: &World, bytes: &[u8]) -> Option<i64> {
     let mut client = world.connect().await;
@@ -51,9 +51,6 @@ async fn frames_that_break_the_wire_close_with_their_code() {
     let mut provider_only = header(11_008, 2);
     provider_only.extend_from_slice(&[2, 0]);
     assert_eq!(closed(&world, &provider_only).await, number(&code::ROLE_VIOLATION));
-    let mut twice = auth("a").to_vec();
-    twice.extend_from_slice(&auth("b"));
-    assert_eq!(closed(&world, &twice).await, number(&code::ALREADY_AUTHED));
     still_served(&mut neighbour, 2).await;
 }
 

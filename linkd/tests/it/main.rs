@@ -3,7 +3,9 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
+mod auth;
 mod bad_input;
 mod entry;
 mod flow;
+mod secrets;
 mod world;
