@@ -139,7 +139,6 @@ async fn follow(
         wanted.send_replace(core.wanted());
         hub.connections_changed();
         event = tokio::select! {
-           biased;
             biased;
             () = stop.cancelled() => None,
             changed = linkds.changed(), if listing => match changed {

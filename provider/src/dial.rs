@@ -92,7 +92,6 @@ async fn connection<N: NetIo>(
     let mut read = Gate::new(read, link.outbox.clone(), hub.clone());
     let mut intake = Intake::new(conn.clone());
     let closed = tokio::select! {
-       biased;
         biased;
         closed = net::link::run(&link, &mut read, &mut scratch, &mut intake) => closed,
         closed = writing(&conn) => closed,

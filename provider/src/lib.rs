@@ -35,6 +35,7 @@
 //! `tokio::task::spawn_blocking`. A handler that panics answers EXCEPTION and harms nobody else.
 
 mod answer;
+mod auth;
 mod bind;
 mod config;
 mod conn;
@@ -65,7 +66,8 @@ mod start;
 mod table;
 mod threads;
 
-pub use base::{Account, AppVersion, Epoch, LinkSid, NodeId, Role, ServerId};
+pub use auth::{AuthRequest, Authenticator};
+pub use base::{Account, AppVersion, Epoch, LinkSid, NodeId, Role, Secret, ServerId};
 pub use config::{Choice, Config, ModuleConfig, Overload, PRESETS};
 pub use cx::Cx;
 pub use error::{Error, Result};
