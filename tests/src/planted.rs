@@ -94,6 +94,20 @@ pub const FAULTS: &[Fault] = &[
     simulated("linkds_never_redials", "a provider never comes back to a linkd it lost"),
     simulated("directory_closes_by_key", "the close of an old session disconnects the new one"),
     in_package(
+        "directory_claims_twice",
+        "service-manager",
+        "a key that somebody holds is given to another",
+        "claims::",
+    ),
+    in_package(
+        "account_changes",
+        "linkd",
+        "a second Auth changes the account of a session",
+        "the_account_of_a_session_never_changes",
+    ),
+    in_package("ticket_not_consumed", "linkd", "a ticket is good for more than one login", "auth::"),
+    in_package("retired_keys_count", "wire", "tickets of a retired key are accepted", "keys_overlap"),
+    in_package(
         "handshake_twice",
         "linkd",
         "a second handshake message resets the session",

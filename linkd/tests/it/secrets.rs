@@ -1,10 +1,11 @@
 //! What a gateway writes while players log in, well and badly, never holds what they prove themselves with.
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use linkd::auth::Way;
+use parking_lot::Mutex;
 use wire::link::{AUTHENTICATE, message};
 
 use crate::auth::{gate, signer, ticket, tickets};
@@ -15,7 +16,7 @@ struct Page(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Page {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
     fn flush(&mut self) -> std::io::Result<()> {
@@ -60,7 +61,7 @@ async fn secrets_are_never_logged() {
     }
     world.stop().await;
 
-    let written = String::from_utf8_lossy(&page.0.lock().unwrap()).into_owned();
+    let written = String::from_utf8_lossy(&page.0.lock()).into_owned();
     assert!(written.contains("provider connected") && written.contains("can't be an account"), "{written}");
     let private = signer(1).secret_file();
     let signature = &good[good.len() - 80..];
