@@ -12,6 +12,8 @@ pub enum IdError {
     TooLong { what: &'static str, len: usize, max: usize },
     #[error("{what} contains {found:?}; allowed are letters, digits, '.', '_' and '-'")]
     BadCharacter { what: &'static str, found: char },
+    #[error("{what} contains {found:?}; allowed is text without control and direction characters")]
+    Unclean { what: &'static str, found: char },
 }
 
 /// The longest [`NodeId`] in bytes.
@@ -57,7 +59,8 @@ impl fmt::Display for NodeId {
     }
 }
 
-/// A player's account, set once by authentication: UTF-8 of 1 to 128 bytes without control characters.
+/// A player's account, set once by authentication: UTF-8 of 1 to 128 bytes without control characters, line breaks and
+/// characters that turn the direction of the text around them. Clean enough for a log.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Account(Arc<str>);
 
@@ -70,8 +73,8 @@ impl Account {
         if text.len() > ACCOUNT_BYTES_MAX {
             return Err(IdError::TooLong { what, len: text.len(), max: ACCOUNT_BYTES_MAX });
         }
-        match text.chars().find(|c| c.is_control()) {
-            Some(found) => Err(IdError::BadCharacter { what, found }),
+        match text.chars().find(|&c| is_unclean(c)) {
+            Some(found) => Err(IdError::Unclean { what, found }),
             None => Ok(Self(Arc::from(text))),
         }
     }
@@ -79,6 +82,11 @@ impl Account {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// What could forge a line of a log or the look of a name beside it.
+fn is_unclean(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 impl fmt::Debug for Account {
@@ -200,7 +208,10 @@ mod tests {
         assert!(matches!(NodeId::new("a b"), Err(IdError::BadCharacter { found: ' ', .. })));
         assert!(matches!(NodeId::new(&"x".repeat(129)), Err(IdError::TooLong { len: 129, .. })));
         assert!(Account::new("玩家7").is_ok());
-        assert!(matches!(Account::new("a\0"), Err(IdError::BadCharacter { .. })));
+        for unclean in ["a\0", "a\n", "\u{202e}nna", "a\u{2066}", "a\u{2028}b", "\u{7f}"] {
+            let error = Account::new(unclean).unwrap_err();
+            assert!(matches!(error, IdError::Unclean { .. }) && !error.to_string().contains(unclean));
+        }
         assert!(matches!(Account::new(&"é".repeat(65)), Err(IdError::TooLong { len: 130, .. })));
     }
 }

@@ -21,6 +21,7 @@ pub mod mono;
 pub mod planted;
 pub mod request;
 pub mod ring;
+pub mod secret;
 pub mod version;
 
 pub use epoch::Epoch;
@@ -32,4 +33,5 @@ pub use lease::Lease;
 pub use mono::{Mono, Span};
 pub use request::RequestId;
 pub use ring::Ring;
+pub use secret::Secret;
 pub use version::AppVersion;

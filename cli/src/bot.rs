@@ -1,9 +1,11 @@
 //! `linkstead bot run`: the tavern's regulars against a cluster that runs already.
 
-use clap::{Args, Subcommand};
-use client::bots::{self, Plan, Summary};
+use std::path::PathBuf;
 
-use crate::Failed;
+use clap::{Args, Subcommand};
+use client::bots::{self, Plan, Summary, Tokens};
+
+use crate::{Failed, ticket};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -27,20 +29,31 @@ pub struct Options {
     /// One JSON object.
     #[arg(long)]
     pub json: bool,
+    /// Log in with tickets that this private key signs.
+    #[arg(long)]
+    pub ticket_key: Option<PathBuf>,
+    /// The cluster's name, for the tickets.
+    #[arg(long, default_value = "linkstead")]
+    pub audience: String,
 }
 
 pub async fn run(command: Command) -> Result<(), Failed> {
     let Command::Run(options) = command;
-    let summary = play(&options).await;
+    let tokens = match &options.ticket_key {
+        Some(key) => Some(ticket::tokens(ticket::read_signer(key)?, options.audience.clone())),
+        None => None,
+    };
+    let summary = play(&options, tokens).await;
     report(&summary, options.json)
 }
 
 /// Lets the bots play to the end.
-pub async fn play(options: &Options) -> Summary {
+pub async fn play(options: &Options, tokens: Option<Tokens>) -> Summary {
     let plan = Plan {
         bots: options.bots,
         seconds: options.seconds,
         seed: options.seed,
+        tokens,
         ..Plan::new(&options.addrs)
     };
     bots::run(tavern::bots(), plan.ramped_within_a_fifth()).await

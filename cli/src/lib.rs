@@ -9,6 +9,7 @@ pub mod cert;
 pub mod config;
 mod operate;
 mod role;
+mod ticket;
 mod up;
 
 use std::process::ExitCode;
@@ -57,6 +58,9 @@ enum Command {
     /// Play with many scripted players.
     #[command(subcommand)]
     Bot(bot::Command),
+    /// Make keys and tickets for logging in.
+    #[command(subcommand)]
+    Ticket(ticket::Command),
     /// Print the version.
     Version {
         #[arg(long)]
@@ -132,6 +136,7 @@ fn run(command: Command) -> Result<(), Failed> {
             Ok(())
         }
         Command::BenchPart(part) => bench::run_part(part).map_err(Failed::from),
+        Command::Ticket(command) => ticket::run(command),
         other => runtime()?.block_on(run_async(other)),
     }
 }
@@ -147,6 +152,7 @@ async fn run_async(command: Command) -> Result<(), Failed> {
         Command::Bench(bench) => bench::run(bench).await.map_err(Failed::from),
         Command::Bot(command) => bot::run(command).await,
         Command::CheckConfig(_)
+        | Command::Ticket(_)
         | Command::PrintConfig(_)
         | Command::Cert(_)
         | Command::Version { .. }
@@ -177,4 +183,6 @@ mod pages {
     struct Start;
     #[doc = include_str!("../../docs/guides/tls.md")]
     struct Tls;
+    #[doc = include_str!("../../docs/guides/authentication.md")]
+    struct Authentication;
 }

@@ -33,6 +33,9 @@ pub enum Error {
     Unproven { addr: String, reason: String },
     #[error("{addr} does not speak this client's wire: {reason}")]
     NotLinkd { addr: String, reason: String },
+    /// [`Token::fresh`](crate::Token::fresh) gave none. Nothing was sent.
+    #[error("there is no token for the login: {0}")]
+    NoToken(String),
     /// The cluster or the game answered no. [`Error::game_code`] tells a game's own codes.
     #[error("refused: {name} ({code})")]
     Refused { code: i64, name: &'static str },
@@ -91,7 +94,9 @@ impl Error {
     /// `Us` the cluster.
     pub fn blame(&self) -> Blame {
         match self {
-            Error::BadOptions(_) | Error::TooLarge { .. } | Error::Busy { .. } => Blame::Client,
+            Error::BadOptions(_) | Error::TooLarge { .. } | Error::Busy { .. } | Error::NoToken(_) => {
+                Blame::Client
+            }
             Error::Refused { code, .. } => Code::of_result(*code).map_or(Blame::Client, |entry| entry.blame),
             Error::Closed(cause) | Error::Lost(cause) => cause.blame(),
             Error::BadReply { .. } | Error::NotLinkd { .. } | Error::Unproven { .. } => Blame::Us,
@@ -111,7 +116,9 @@ impl Error {
             | Error::TooLarge { .. }
             | Error::Closed(_) => Retry::Never,
             Error::Refused { code, .. } => Code::of_result(*code).map_or(Retry::Never, |entry| entry.retry),
-            Error::Unreachable { .. } | Error::ConnectTimeout { .. } => Retry::After(Span::secs(1)),
+            Error::Unreachable { .. } | Error::ConnectTimeout { .. } | Error::NoToken(_) => {
+                Retry::After(Span::secs(1))
+            }
             Error::Reconnecting | Error::Busy { .. } => SOON,
             Error::Lost(_) | Error::Timeout(_) | Error::BadReply { .. } => Retry::Unknown,
         }

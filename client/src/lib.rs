@@ -25,6 +25,7 @@
 //! | module | is |
 //! |---|---|
 //! | [`options`] | where to connect, as whom, and every bound |
+//! | [`token`] | what a login is proven with |
 //! | [`client`] | the door: requests, notices, events |
 //! | [`event`] | what comes without being asked for |
 //! | [`error`] | what went wrong, whose fault, whether to retry |
@@ -43,9 +44,11 @@ mod keeper;
 mod link;
 pub mod options;
 mod reader;
+pub mod token;
 
 pub use client::{Client, Stats};
 pub use error::{Cause, Error};
 pub use event::{Event, Events, Push, Pushes, Report};
 pub use options::{Options, Reconnect};
+pub use token::Token;
 pub use wire::{Notify, Rpc, code};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::TypeId;
+use base::{Secret, TypeId};
 use bytes::BytesMut;
 use net::inbox::Inbox;
 use net::outbox::{self, NotQueued, Outbox};
@@ -124,7 +124,9 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Connection<S> {
     ) -> Result<Self, Error> {
         let mut connection = Self::new(stream, options, counters);
         let late = || Error::ConnectTimeout { addr: addr.to_owned(), within: options.connect_timeout };
-        let opened = timeout_at(give_up, connection.log_in(options)).await.map_err(|_| late())?;
+        let token = timeout_at(give_up, options.token.get()).await.map_err(|_| late())?;
+        let token = token.map_err(Error::NoToken)?;
+        let opened = timeout_at(give_up, connection.log_in(options, &token)).await.map_err(|_| late())?;
         match opened {
             Ok(Ok((0, _))) => Ok(connection),
             Ok(Ok((code, _))) => Err(Error::refused(code)),
@@ -148,16 +150,16 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Connection<S> {
     }
 
     /// The answer to Auth, or why none came.
-    async fn log_in(&mut self, options: &Options) -> Result<Answer, Cause> {
+    async fn log_in(&mut self, options: &Options, token: &Secret) -> Result<Answer, Cause> {
         while options.handshake && !self.reader.greeted {
             self.receive().await?;
         }
         let Ok(mut answer) = self.link.calls.begin(AUTH, 1) else { return Err(Cause::ByUs) };
         let auth = auth::Auth {
             account: options.account.as_bytes(),
-            token: options.token.as_bytes(),
+            token: token.expose(),
             app_version: options.app_version.as_bytes(),
-            queue_token: &options.queue_token,
+            queue_token: options.queue_token.expose(),
         };
         // One write: the handshake's end and the login behind it. An outbox takes its first bytes whatever the bound.
         let _ = self.link.outbox.push(0, |out| {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use base::hash;
+use base::{Secret, hash};
 use net::tls::ClientTls;
 
-use crate::Error;
+use crate::{Error, Token};
 
 /// Everything a client is started with. Make one with [`Options::new`] and change what you need:
 ///
@@ -26,11 +26,11 @@ pub struct Options {
     /// 1 to 128 bytes of UTF-8 without control characters.
     pub account: String,
     /// The account's proof; what it must be is up to the linkd. Empty for `open` authentication.
-    pub token: String,
+    pub token: Token,
     /// The game's version as "a.b.c.d", or empty: then any main version serves this client.
     pub app_version: String,
     /// What a login queue gave this account; usually empty.
-    pub queue_token: Vec<u8>,
+    pub queue_token: Secret,
     /// How long dial, handshake and login may take in all, per address.
     pub connect_timeout: Duration,
     /// The deadline of [`Client::request`](crate::Client::request).
@@ -79,9 +79,9 @@ impl Options {
                 .filter(|addr| !addr.is_empty())
                 .collect(),
             account: account.into(),
-            token: String::new(),
+            token: Token::default(),
             app_version: String::new(),
-            queue_token: Vec::new(),
+            queue_token: Secret::default(),
             connect_timeout: Duration::from_secs(5),
             deadline: Duration::from_secs(10),
             in_flight_max: 64,
@@ -100,6 +100,11 @@ impl Options {
         let tls = ClientTls::player(roots.as_bytes(), server_name);
         self.tls = Some(tls.map_err(|error| Error::BadOptions(error.to_string()))?);
         Ok(self)
+    }
+
+    /// The same with this proof.
+    pub fn token(self, token: impl Into<Token>) -> Self {
+        Self { token: token.into(), ..self }
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {

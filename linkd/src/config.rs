@@ -15,6 +15,8 @@ pub use proxy::{Net, ProxyProtocol};
 pub use websocket::WebSocket;
 
 use crate::admission::Caps;
+pub use crate::auth::config::Auth;
+use crate::auth::config::{JwtConfig, TicketConfig};
 use crate::router::Bounds;
 
 mod listen;
@@ -40,8 +42,24 @@ pub struct Config {
     pub provider_listen: SocketAddr,
     /// Threads that hold connections; 0 is half the cores, at least 1. At most 255.
     pub workers: usize,
-    /// How clients prove who they are. `open` believes them, and is for loopback only.
+    /// How clients prove who they are. `open` believes them, and is for loopback only; `ticket` wants a signed ticket,
+    /// `jwt` a JSON Web Token, `module` asks the game's own code in a provider.
     pub auth: Auth,
+    /// `auth = "ticket"`.
+    pub ticket: TicketConfig,
+    /// `auth = "jwt"`.
+    pub jwt: JwtConfig,
+    /// Logins at once that wait for the directory or a provider; more are refused with BUSY.
+    pub auths_max: usize,
+    /// `auth = "module"`: how long the provider has to answer; then the login is refused with TIMEOUT.
+    pub auth_call_timeout: Time,
+    /// Failed logins of one address (of a /64 network, for IPv6) that are looked at each second; more are refused with
+    /// TOO_MANY_ATTEMPTS.
+    pub auth_failures_per_second: u32,
+    /// Failed logins of one address at once.
+    pub auth_failures_burst: u32,
+    /// How often key files are read anew. SIGHUP does it at once.
+    pub keys_reload: Time,
     /// Whether linkd speaks first: `first` sends the handshake that the ancestor's clients wait for, `none` stays
     /// silent for bare clients.
     pub handshake: Handshake,
@@ -133,14 +151,6 @@ impl Tls {
     }
 }
 
-/// How clients prove who they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Auth {
-    /// Every account is believed.
-    Open,
-}
-
 /// Who speaks first on a client connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -160,6 +170,13 @@ impl Default for Config {
             provider_listen: ([127, 0, 0, 1], 7712).into(),
             workers: 0,
             auth: Auth::Open,
+            ticket: TicketConfig::default(),
+            jwt: JwtConfig::default(),
+            auths_max: 1_024,
+            auth_call_timeout: Time::secs(5),
+            auth_failures_per_second: 10,
+            auth_failures_burst: 20,
+            keys_reload: Time::secs(30),
             handshake: Handshake::First,
             region: String::new(),
             module_prefix: "module/".into(),
@@ -217,6 +234,7 @@ impl Config {
         if self.strangers_max == 0 || self.strangers_per_address_max == 0 {
             return bad("strangers_max", "a cap of 0 admits nobody".into());
         }
+        self.check_auth()?;
         if self.frame_max.0 == 0 || self.frame_max.0 > u64::from(PAYLOAD_BYTES_CEILING) {
             return bad(
                 "frame_max",
@@ -240,13 +258,15 @@ impl Config {
         }
         self.check_guards()?;
         self.websocket.check(&self.ws_listen, self.frame_max)?;
-        let handshake = ("handshake_timeout", self.handshake_timeout);
-        let write = ("write_timeout", self.write_timeout);
-        for (key, timeout) in
-            [handshake, write, ("auth_timeout", self.auth_timeout), ("frame_timeout", self.frame_timeout)]
-        {
+        let timeouts = [
+            ("handshake_timeout", self.handshake_timeout),
+            ("write_timeout", self.write_timeout),
+            ("auth_timeout", self.auth_timeout),
+            ("frame_timeout", self.frame_timeout),
+        ];
+        for (key, timeout) in timeouts {
             if timeout.span() == Span::ZERO {
-                return bad(key, "a timeout of 0s closes everybody".into());
+                return bad(key, "a time of 0s serves nobody".into());
             }
         }
         Ok(())

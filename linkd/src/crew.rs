@@ -10,7 +10,7 @@ use crate::config::{Config, Handshake, ProxyProtocol};
 use crate::counters::{Counters, Totals};
 use crate::gateway::{Env, StartError};
 use crate::mailbox::Mailbox;
-use crate::router::{Rate, Rules};
+use crate::router::{Judge, Rate, Rules};
 use crate::worker::{self, Layers, Letter, Settings, Shared};
 
 /// Letters that may wait for one worker.
@@ -56,7 +56,7 @@ pub fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, T
     let (mut workers, mut threads) = (Vec::new(), Vec::new());
     for index in 0..config.worker_count() {
         let (mailbox, counters) = (Mailbox::new(LETTERS_MAX), Arc::new(Counters::default()));
-        let settings = settings(config, env, index as u8);
+        let settings = settings(config, shared.gate.judge(), env, index as u8);
         let (hand, shared) = (Hand { mailbox: mailbox.clone(), counters: counters.clone() }, shared.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(StartError::Thread)?;
@@ -69,13 +69,14 @@ pub fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, T
     Ok((Crew { workers, generations: AtomicU64::new(0) }, threads))
 }
 
-fn settings(config: &Config, env: &Env, worker: u8) -> Settings {
+fn settings(config: &Config, judge: Judge, env: &Env, worker: u8) -> Settings {
     let rules = Rules {
         worker,
         region: config.region.clone(),
         sessions_max: config.connections_max,
         auth_timeout: config.auth_timeout.span(),
         idle_timeout: config.idle_timeout.span(),
+        judge,
         unauthed_frames_max: 2,
         frames: Rate::new(config.frames_per_second.into(), config.frames_burst.into()),
         bytes: Rate::new(config.bytes_per_second.0, config.bytes_burst.0),

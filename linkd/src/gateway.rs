@@ -18,14 +18,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use wire::code::Code;
 
-use crate::acceptor;
 use crate::admission::Door;
 use crate::config::{Config, ProxyProtocol};
 use crate::counters::Totals;
 use crate::crew::{Crew, Threads, hire};
-use crate::meters;
 use crate::router::{Summary, Who};
 use crate::worker::{Letter, Shared, Transport};
+use crate::{acceptor, auth, meters};
 
 /// The directory service that every linkd offers.
 pub const SERVICE: &str = "linkd";
@@ -42,12 +41,15 @@ pub struct Env {
     pub security: Security,
     /// What players see; `None` is a port in clear.
     pub tls: Option<ServerTls>,
+    /// Keys of tickets beside those of `linkd.ticket.keys`, for keys that are in no file.
+    pub ticket_keys: Vec<wire::ticket::Key>,
 }
 
 impl Env {
     /// Without certificates: for one machine.
     pub fn insecure(cluster: &str, node: NodeId, directory: Directory) -> Self {
-        Self { cluster: cluster.to_owned(), node, directory, security: Security::Insecure, tls: None }
+        let (cluster, security) = (cluster.to_owned(), Security::Insecure);
+        Self { cluster, node, directory, security, tls: None, ticket_keys: Vec::new() }
     }
 }
 
@@ -75,8 +77,7 @@ pub struct Linkd {
     directory: Directory,
     node: NodeId,
     accepting: Mutex<Vec<JoinHandle<()>>>,
-    watching: JoinHandle<()>,
-    metering: JoinHandle<()>,
+    watching: [JoinHandle<()>; 3],
     threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
     shared: Shared,
 }
@@ -125,12 +126,13 @@ fn open(config: &Config) -> Result<Ports, StartError> {
 /// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
 pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     judge(config, &env.security)?;
+    let gate = config.gate(&env)?;
     let epoch = env.directory.epoch().await?;
     let Ports { clients, websockets, providers } = open(config)?;
     let (client_addr, provider_addr) = (clients.addr, providers.addr);
     let ws_addr = websockets.as_ref().map(|port| port.addr);
 
-    let shared = Shared::new(config.worker_count());
+    let shared = Shared::new(config.worker_count(), gate);
     let (crew, threads) = hire(config, &env, &shared)?;
     let crew = Arc::new(crew);
     let door = Door::new(config.caps());
@@ -151,9 +153,11 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         tokio::spawn(acceptor::providers(Tcp, providers.listener, greeting, crew.clone())),
     ];
     accepting.extend(websockets.map(|port| let_in(port, Transport::WebSocket)));
-    let metering = tokio::spawn(meters::keep(crew.clone(), door.clone()));
-    let watching =
-        tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone()));
+    let watching = [
+        tokio::spawn(meters::keep(crew.clone(), door.clone())),
+        tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone())),
+        tokio::spawn(auth::keep_keys(shared.gate.clone(), config.keys_reload.0)),
+    ];
     env.directory.register(vec![Service {
         name: SERVICE.into(),
         version: 0,
@@ -174,7 +178,6 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         node,
         accepting,
         watching,
-        metering,
         threads,
         shared,
     })
@@ -298,6 +301,7 @@ impl Linkd {
             "authed": summary.authed,
             "providers": providers,
             "modules": modules,
+            "auth_failures": self.shared.gate.failures(),
             "totals": self.totals(),
             "turned_away": self.door.turned(),
         })
@@ -307,8 +311,7 @@ impl Linkd {
     /// workers. The directory keeps this node until its process leaves.
     pub async fn stop(&self) {
         self.close_port();
-        self.watching.abort();
-        self.metering.abort();
+        self.watching.iter().for_each(JoinHandle::abort);
         let mut stopped = Vec::new();
         for worker in &self.crew.workers {
             let (done, wait) = oneshot::channel();

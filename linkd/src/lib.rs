@@ -7,6 +7,7 @@
 //! | [`gateway`] | one linkd in a process: start, status, kick, stop |
 //! | [`crew`] | its workers' threads |
 //! | [`acceptor`] | the two listeners |
+//! | [`auth`] | who players are: tickets, tokens, the game's own judgement |
 //! | [`admission`] | the door: how many may be inside |
 //! | [`worker`] | one thread: connections in, bytes out |
 //! | [`router`] | the core: where each frame goes |
@@ -15,6 +16,7 @@
 
 pub mod acceptor;
 pub mod admission;
+pub mod auth;
 pub mod config;
 pub mod counters;
 pub mod crew;

@@ -27,8 +27,8 @@ impl Clock {
 }
 
 /// Microseconds since 1970 by the wall clock; 0 when it stands before that. Where a directory without a durable store
-/// begins to count epochs, what log lines show, and whether a certificate holds; it may jump either way, so nothing else
-/// may ask it.
+/// begins to count epochs, what log lines show, and what the times in certificates and tickets are compared with; it may
+/// jump either way, so nothing else may ask it.
 #[allow(clippy::disallowed_methods, reason = "the one reader of the wall clock")]
 pub fn unix_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);

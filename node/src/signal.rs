@@ -1,8 +1,9 @@
-//! SIGTERM and SIGINT: the first begins the graceful stop, the second skips its waits and still saves.
+//! SIGTERM and SIGINT: the first begins the graceful stop, the second skips its waits and still saves. SIGHUP: key files
+//! are read anew.
 
 use std::io;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use crate::shutdown::Shutdown;
@@ -23,6 +24,11 @@ pub fn take_over(shutdown: Shutdown) -> io::Result<JoinHandle<()>> {
             received(&shutdown, name);
         }
     }))
+}
+
+/// Each SIGHUP, from now on: files that may change are read anew. Every listener hears all of them.
+pub fn hangups() -> io::Result<Signal> {
+    signal(SignalKind::hangup())
 }
 
 fn received(shutdown: &Shutdown, name: &str) {

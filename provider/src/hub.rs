@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use wire::link::message;
 
+use crate::auth::Judge;
 use crate::config::Config;
 use crate::links::Conns;
 use crate::load::Report;
@@ -41,6 +42,8 @@ pub(crate) struct Hub {
     pub meters: Meters,
     pub gauge: Gauge,
     pub online: Online,
+    /// Who judges logins here.
+    pub judge: Option<Judge>,
     pub conns: Conns,
     /// Linkds choose this provider for nothing new.
     pub disabled: AtomicBool,
@@ -63,7 +66,13 @@ pub(crate) struct Hub {
 }
 
 impl Hub {
-    pub fn new(identity: Identity, security: Security, config: Config, pool: Handle) -> Arc<Self> {
+    pub fn new(
+        identity: Identity,
+        security: Security,
+        config: Config,
+        judge: Option<Judge>,
+        pool: Handle,
+    ) -> Arc<Self> {
         Arc::new(Self {
             identity,
             security,
@@ -72,6 +81,7 @@ impl Hub {
             clock: Clock::start(),
             meters: Meters::new(),
             online: Online::default(),
+            judge,
             conns: Conns::default(),
             disabled: AtomicBool::new(false),
             draining: AtomicBool::new(false),
@@ -127,6 +137,7 @@ impl Hub {
             disabled: self.disabled.load(Ordering::Acquire),
             region: self.config.region.clone(),
             prefix: self.config.prefix.clone(),
+            authenticator: self.judge.is_some(),
         }
     }
 

@@ -13,6 +13,7 @@ use wire::node::Frame;
 use wire::payload;
 
 use crate::answer::Answer;
+use crate::auth;
 use crate::conn::{Conn, ConnAction, ConnEvent};
 use crate::cx::Cx;
 use crate::job::{self, Job};
@@ -67,6 +68,10 @@ impl Handler for Intake {
             link::OPENED => self.opened(frame.body),
             link::USER_STATE => self.user_state(frame.head),
             link::LINK_BROKEN => self.broken(frame.head),
+            link::AUTHENTICATE => {
+                auth::authenticate(&self.conn.hub, &self.conn.link, &frame);
+                Ok(())
+            }
             kind => Err(refused(format!("kind {} does not belong on a provider's connection", kind.0))),
         }
     }

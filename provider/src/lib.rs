@@ -35,6 +35,7 @@
 //! `tokio::task::spawn_blocking`. A handler that panics answers EXCEPTION and harms nobody else.
 
 mod answer;
+mod auth;
 mod bind;
 mod broadcast;
 mod config;
@@ -67,7 +68,8 @@ mod table;
 mod threads;
 mod types;
 
-pub use base::{Account, AppVersion, Epoch, LinkSid, NodeId, Role, ServerId};
+pub use auth::{AuthRequest, Authenticator};
+pub use base::{Account, AppVersion, Epoch, LinkSid, NodeId, Role, Secret, ServerId};
 pub use broadcast::{Audience, Reached};
 pub use config::{Choice, Config, ModuleConfig, Overload, PRESETS};
 pub use cx::Cx;

@@ -13,6 +13,7 @@ use node::{Clock, Directory, Shutdown};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::auth::{Authenticator, Judge};
 use crate::config::Config;
 use crate::control::{self, Control};
 use crate::discovery;
@@ -175,11 +176,12 @@ pub struct Builder {
     pub(crate) modules: Vec<Descriptor>,
     /// What the messages look like, for the verb `types`.
     pub(crate) descriptors: Option<&'static [u8]>,
+    judge: Option<Judge>,
 }
 
 impl Builder {
     pub(crate) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), makes: Vec::new(), modules: Vec::new(), descriptors: None }
+        Self { name: name.to_owned(), makes: Vec::new(), modules: Vec::new(), descriptors: None, judge: None }
     }
 
     /// Adds a module, built once at the start. An error of `make` fails the start.
@@ -190,6 +192,12 @@ impl Builder {
             let module = make(setup).map_err(|error| StartError::Module { name, why: error.to_string() })?;
             table.add(module)
         }));
+        self
+    }
+
+    /// Judges logins, for gateways with `linkd.auth = "module"`. The last one given counts.
+    pub fn authenticator(mut self, authenticator: impl Authenticator) -> Self {
+        self.judge = Some(Judge::new(authenticator));
         self
     }
 
@@ -246,7 +254,7 @@ impl Builder {
         let (directory, epoch, linkds) = linkds.found().await?;
         let identity = Identity { cluster, node, epoch, server_id: config.server_id() };
         let pool = home.pool(config.worker_count())?;
-        let hub = Hub::new(identity, security, config, pool.handle.clone());
+        let hub = Hub::new(identity, security, config, self.judge, pool.handle.clone());
         let table = match build(self.makes, &hub) {
             Ok(table) => Arc::new(table),
             Err(error) => {

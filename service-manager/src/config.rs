@@ -52,6 +52,11 @@ pub struct ServiceManagerConfig {
     pub set_max: Size,
     /// Messages on their way to one session; a session that lets more gather is closed and lists anew.
     pub outbox_max: usize,
+    /// Keys held at once, such as used tickets; more are refused with BUSY, so that nothing is used twice. About 250
+    /// bytes each.
+    pub claims_max: usize,
+    /// How long one key may be held; longer claims are refused with LIMIT.
+    pub claim_ttl_max: Time,
 }
 
 impl Default for ServiceManagerConfig {
@@ -71,6 +76,8 @@ impl Default for ServiceManagerConfig {
             extra_max: Size::kib(4),
             set_max: Size::mib(1),
             outbox_max: 2_048,
+            claims_max: 1_000_000,
+            claim_ttl_max: Time::secs(24 * 3_600),
         }
     }
 }
@@ -110,6 +117,7 @@ impl ServiceManagerConfig {
             ("services_max", self.services_max),
             ("outbox_max", self.outbox_max),
             ("name_max", self.name_max.bytes()),
+            ("claims_max", self.claims_max),
         ];
         for (key, _) in counts.into_iter().filter(|(_, count)| *count == 0) {
             complain(key, "0 would refuse everything".to_owned());
@@ -120,6 +128,9 @@ impl ServiceManagerConfig {
                 self.outbox_max, self.subscriptions_max
             );
             complain("outbox_max", why);
+        }
+        if self.claim_ttl_max.0.is_zero() {
+            complain("claim_ttl_max", "0s would refuse every claim".to_owned());
         }
         if bad.is_empty() { Ok(()) } else { Err(bad) }
     }
@@ -141,6 +152,8 @@ impl ServiceManagerConfig {
             extra_bytes: self.extra_max.bytes(),
             set_bytes: self.set_max.bytes(),
             page_bytes: PAGE_BYTES,
+            claims: self.claims_max,
+            claim_ttl: self.claim_ttl_max.span(),
         };
         Settings { cluster: cluster.to_owned(), terms, limits, epoch_start }
     }

@@ -9,13 +9,21 @@ use crate::tagged::{BadBean, Reader, Value, Writer};
 pub const AUTH: TypeId = TypeId::new(ModuleId(10000), ProtocolId(-997899722));
 
 /// What a client says to log in. Every field is as sent: judged by the authentication, not here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Auth<'a> {
     pub account: &'a [u8],
     pub token: &'a [u8],
     /// "a.b.c.d", or empty.
     pub app_version: &'a [u8],
     pub queue_token: &'a [u8],
+}
+
+/// Tokens are secrets.
+impl std::fmt::Debug for Auth<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (account, version) = (self.account.escape_ascii(), self.app_version.escape_ascii());
+        write!(f, "Auth {{ account: {account}, token: ***, app_version: {version}, queue_token: *** }}")
+    }
 }
 
 impl<'a> Auth<'a> {

@@ -87,7 +87,7 @@ codes! {
     HANDSHAKE_TIMEOUT = 105, Client, Retry::Now, "the handshake did not finish in time", "connect again";
     AUTH_TIMEOUT = 106, Client, Retry::Now, "no valid Auth came in time", "connect again and send Auth at once";
     AUTH_REFUSED = 107, Client, Retry::Never, "the account or its proof was not accepted", "get a new ticket";
-    ALREADY_AUTHED = 108, Client, Retry::Never, "Auth came twice on one connection", "open a new connection for another account";
+    ALREADY_AUTHED = 108, Client, Retry::Never, "an Auth came on a connection that is logged in", "open a new connection for another account";
     ROLE_VIOLATION = 109, Client, Retry::Never, "a message of another role came to this port", "check the address dialled";
     SLOW_READER = 110, Client, Retry::Now, "the client reads slower than it is sent to", "read more often";
     TOO_MANY_CONNECTIONS = 111, Us, LATER, "this linkd is full", "try another linkd";
@@ -108,7 +108,16 @@ codes! {
     VERSION_NOT_SERVED = 134, Client, Retry::Never, "no provider serves the client's main version", "update the client";
     VERSION_INVALID = 135, Client, Retry::Never, "the client's version is not of the form a.b.c.d", "send four numbers of 0 to 65535";
     REPLY_TOO_LARGE = 136, Us, Retry::Never, "the answer is larger than a frame may be", "page the answer";
-    ACCOUNT_INVALID = 137, Client, Retry::Never, "the account is empty, too long or not clean UTF-8", "send 1 to 128 bytes without control characters";
+    NAME_INVALID = 137, Client, Retry::Never, "the account is empty, too long or not clean UTF-8", "send 1 to 128 bytes without control or text direction characters";
+
+    // Refusing an Auth.
+    TICKET_INVALID = 140, Client, Retry::Never, "the ticket is not one that this cluster's keys have signed", "get a new ticket";
+    TICKET_EXPIRED = 141, Client, Retry::Never, "the ticket's time is over", "get a new ticket and use it at once";
+    TICKET_NOT_YET_VALID = 142, Client, Retry::Never, "the ticket's time has not begun", "set the clocks of login service and linkd";
+    TICKET_MISMATCH = 143, Client, Retry::Never, "the ticket is for another account, cluster or version", "get a ticket for this one";
+    TICKET_REPLAYED = 144, Client, Retry::Never, "the ticket was used before", "get a new ticket for each login";
+    TOO_MANY_ATTEMPTS = 145, Client, LATER, "too many logins from this address have failed", "wait, then send a valid ticket";
+    AUTH_RUNNING = 146, Client, Retry::Never, "an Auth came while another one is being judged", "wait for the answer to the first";
 
     // Between nodes.
     BAD_HELLO = 160, Peer, Retry::Never, "the hello could not be accepted", "check cluster, role and version of the peer";
@@ -125,6 +134,7 @@ codes! {
     BAD_MESSAGE = 171, Peer, Retry::Never, "a message could not be read", "check that versions differ by at most one";
     SUPERSEDED = 173, Peer, Retry::Never, "a newer connection of the same node took this one's place", "nothing; the newer one serves";
     IDENTITY_MISMATCH = 174, Peer, Retry::Never, "a node says to be another one than its certificate", "give each node the certificate issued for its own cluster, role and id";
+    TAKEN = 175, Peer, Retry::Never, "the key is held for another value", "whoever claimed it first has it";
     UNAVAILABLE = 172, Peer, LATER, "the peer can't be reached", "wait for it or look at its log";
 }
 

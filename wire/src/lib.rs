@@ -4,6 +4,7 @@
 //! | who | to whom | what | where |
 //! |---|---|---|---|
 //! | client | linkd | frames of 12-byte header and payload, handshake, Auth | [`frame`], [`payload`], [`handshake`], [`auth`] |
+//! | login service | linkd, through the client | tickets | [`ticket`] |
 //! | linkd | client | the same frames, ReportError | [`frame`], [`report`] |
 //! | node | node | hello, calls, replies, cancels, pings | [`node`], [`hello`] |
 //! | provider | linkd | Announce, Bind, Subscribe, UnBind, Load, Disable, Send, Broadcast, Kick, UserState | [`link`] |
@@ -23,6 +24,7 @@ pub mod payload;
 pub mod report;
 pub mod skim;
 pub mod tagged;
+pub mod ticket;
 pub mod varint;
 #[cfg(test)]
 mod vectors;
@@ -49,3 +51,4 @@ pub use call::{Notify, Push, Rpc};
 pub use code::Code;
 pub use frame::{Decoded, Frame};
 pub use level::Level;
+pub use ticket::Ticket;

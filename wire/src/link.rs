@@ -5,6 +5,7 @@
 //! |---|---|---|---|
 //! | [`ANNOUNCE`] [`BIND`] [`SUBSCRIBE`] [`UNBIND`] [`DISABLE`] [`KICK`] | provider, a call | – | message |
 //! | [`LOAD`] | provider | – | message |
+//! | [`AUTHENTICATE`] | linkd, a call | – | message |
 //! | [`OPENED`] | linkd | – | message |
 //! | [`DISPATCH`] | linkd | link sid u64, type id i64 | the client's payload, from the family byte on |
 //! | [`SEND`] | provider | link sids u64 × n | one whole client frame |
@@ -22,6 +23,16 @@ pub mod message {
     include!(concat!(env!("OUT_DIR"), "/linkstead.link.rs"));
 }
 
+impl std::fmt::Debug for message::Authenticate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "Authenticate {{ account: {:?}, token: ***, client_addr: {:?} }}",
+            self.account, self.client_addr
+        )
+    }
+}
+
 pub const ANNOUNCE: Kind = Kind(16);
 pub const BIND: Kind = Kind(17);
 pub const SUBSCRIBE: Kind = Kind(18);
@@ -35,6 +46,7 @@ pub const SEND: Kind = Kind(25);
 pub const BROADCAST: Kind = Kind(26);
 pub const KICK: Kind = Kind(27);
 pub const USER_STATE: Kind = Kind(28);
+pub const AUTHENTICATE: Kind = Kind(29);
 
 /// Link sids one Send may name.
 pub const SEND_SIDS_MAX: usize = 4_096;

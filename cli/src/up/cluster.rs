@@ -17,12 +17,13 @@ use node::{Clock, Directory, Shutdown, telemetry};
 use service_manager::ServiceManagerConfig;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use wire::ticket::Signer;
 
 use super::certs::Certs;
 use super::ports::Ports;
-use super::{Options, READY, Say};
+use super::{AuthWay, Options, READY, Say};
 use crate::Failed;
-use crate::role;
+use crate::{role, ticket};
 
 /// How long a provider's requests in flight may take to end.
 const DRAIN: Budgets = Budgets {
@@ -38,6 +39,8 @@ pub struct Cluster {
     config: NodeConfig,
     certs: Certs,
     ports: Ports,
+    /// Signs tickets, when players need some.
+    signer: Option<Signer>,
     directory: Part,
     directory_over: JoinHandle<Result<(), service_manager::ServeError>>,
     linkds: Vec<(Part, Arc<linkd::Linkd>)>,
@@ -65,7 +68,11 @@ impl Cluster {
         let certs = Certs::new(options, &config)?;
         let (directory, directory_over) = start_directory(&mut config, &certs, ports, say)?;
         let (linkds, providers) = (Vec::new(), Vec::new());
-        let mut cluster = Self { config, certs, ports, directory, directory_over, linkds, providers };
+        let signer = match options.auth {
+            AuthWay::Open => None,
+            AuthWay::Ticket => Some(ticket::new_signer(1)?),
+        };
+        let mut cluster = Self { config, certs, ports, signer, directory, directory_over, linkds, providers };
         for instance in 0..options.linkds {
             cluster.start_linkd(instance, say).await?;
         }
@@ -102,11 +109,13 @@ impl Cluster {
             ws_listen: Listen::At(self.ports.linkd_websockets(instance)),
             provider_listen: self.ports.linkd_providers(instance),
             per_address_max: linkd::Config::default().connections_max,
+            auth: self.signer.as_ref().map_or(linkd::config::Auth::Open, |_| linkd::config::Auth::Ticket),
             ..linkd::Config::default()
         };
         let directory = part.directory()?;
         let env = linkd::Env {
             security: part.security.clone(),
+            ticket_keys: self.signer.iter().map(Signer::public).collect(),
             ..linkd::Env::insecure(&self.config.cluster, part.node.clone(), directory.clone())
         };
         let started = within(&name, linkd::start(&config, env)).await?;
@@ -156,6 +165,15 @@ impl Cluster {
     /// Where browsers connect.
     pub fn ws_addrs(&self) -> Vec<SocketAddr> {
         self.linkds.iter().filter_map(|(_, linkd)| linkd.ws_addr).collect()
+    }
+
+    /// What tickets are made for.
+    pub fn name(&self) -> &str {
+        &self.config.cluster
+    }
+
+    pub fn signer(&self) -> Option<Signer> {
+        self.signer.clone()
     }
 
     pub fn ops_addr(&self) -> SocketAddr {

@@ -15,7 +15,7 @@ use node::config::{Log, LogFormat};
 use node::lifecycle::Budgets;
 use node::{Clock, Shutdown, signal, telemetry};
 
-use crate::{Failed, bot};
+use crate::{Failed, bot, ticket};
 use cluster::Cluster;
 use ports::Ports;
 use web::Web;
@@ -38,6 +38,9 @@ pub struct Options {
     /// The same seed makes each bot draw the same numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// How players log in: as whoever they say they are, or with tickets of a key that lives in this process only.
+    #[arg(long, value_enum, default_value_t = AuthWay::Open)]
+    pub auth: AuthWay,
     /// Only the bots' summary on standard output, as one JSON object.
     #[arg(long)]
     pub json: bool,
@@ -54,6 +57,13 @@ pub struct Options {
     /// What is logged to standard error. That the directory keeps nothing is no news here.
     #[arg(long, default_value = "warn,service_manager=error")]
     pub log: String,
+}
+
+/// How players of `up` log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum AuthWay {
+    Open,
+    Ticket,
 }
 
 /// How long a stop may take in all; a second signal ends it at once.
@@ -150,7 +160,9 @@ async fn end<A, B>(live: impl Future<Output = A>, stopped: impl Future<Output = 
 async fn play(options: &Options, cluster: &Cluster) -> Summary {
     let Some(bots) = options.bots else { return std::future::pending().await };
     let (seconds, seed, json) = (options.seconds, options.seed, options.json);
-    bot::play(&bot::Options { addrs: cluster.client_addrs().join(","), bots, seconds, seed, json }).await
+    let (addrs, audience) = (cluster.client_addrs().join(","), cluster.name().to_owned());
+    let tokens = cluster.signer().map(|signer| ticket::tokens(signer, audience.clone()));
+    bot::play(&bot::Options { addrs, bots, seconds, seed, json, ticket_key: None, audience }, tokens).await
 }
 
 fn greet(cluster: &Cluster, page: Option<&web::Page>, say: Say) {

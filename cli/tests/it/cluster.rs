@@ -17,16 +17,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::process::PATIENCE;
 
-const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
-struct Directory {
-    addr: SocketAddr,
+pub struct Directory {
+    pub addr: SocketAddr,
     cancel: CancellationToken,
     over: JoinHandle<()>,
 }
 
 impl Directory {
-    fn start(addr: SocketAddr) -> Self {
+    pub fn start(addr: SocketAddr) -> Self {
         let listener = Tcp::listen(addr).unwrap();
         let addr = listener.local_addr().unwrap();
         let parts = service_manager::server::Parts::new(
@@ -49,14 +49,14 @@ impl Directory {
         Self { addr, cancel, over }
     }
 
-    async fn kill(self) -> SocketAddr {
+    pub async fn kill(self) -> SocketAddr {
         self.cancel.cancel();
         within(self.over).await.unwrap();
         self.addr
     }
 }
 
-fn join(directory: SocketAddr, name: &str, role: &str) -> (NodeId, node::Directory, CancellationToken) {
+pub fn join(directory: SocketAddr, name: &str, role: &str) -> (NodeId, node::Directory, CancellationToken) {
     let node = NodeId::new(name).unwrap();
     let (cancel, seed) = (CancellationToken::new(), base::hash::bytes(name.as_bytes()));
     let join = node::Join {
@@ -73,15 +73,34 @@ fn join(directory: SocketAddr, name: &str, role: &str) -> (NodeId, node::Directo
 }
 
 async fn linkd(directory: SocketAddr, name: &str) -> Arc<linkd::Linkd> {
+    guarded_linkd(directory, name, linkd::config::Auth::Open, Vec::new()).await
+}
+
+/// A linkd that wants more than a name.
+pub async fn guarded_linkd(
+    directory: SocketAddr,
+    name: &str,
+    auth: linkd::config::Auth,
+    ticket_keys: Vec<wire::ticket::Key>,
+) -> Arc<linkd::Linkd> {
     let (node, directory, _) = join(directory, name, "linkd");
-    let (ws_listen, workers) = (linkd::config::Listen::Off, 2);
-    let config =
-        linkd::Config { listen: ANY, ws_listen, provider_listen: ANY, workers, ..Default::default() };
-    Arc::new(within(linkd::start(&config, linkd::Env::insecure("test", node, directory))).await.unwrap())
+    let config = linkd::Config {
+        listen: ANY,
+        ws_listen: linkd::config::Listen::Off,
+        provider_listen: ANY,
+        workers: 2,
+        auth,
+        // All of a test comes from one address.
+        auth_failures_per_second: 10_000,
+        auth_failures_burst: 10_000,
+        ..linkd::Config::default()
+    };
+    let env = linkd::Env { ticket_keys, ..linkd::Env::insecure("test", node, directory) };
+    Arc::new(within(linkd::start(&config, env)).await.unwrap())
 }
 
 /// A provider, and what kills it without a word.
-async fn provider(directory: SocketAddr, name: &str, server_id: u32) -> (Running, CancellationToken) {
+pub async fn provider(directory: SocketAddr, name: &str, server_id: u32) -> (Running, CancellationToken) {
     let (node, directory, membership) = join(directory, name, "provider");
     let env = Env::new("test", node, Linkds::Directory(directory));
     let config = linkstead::Config { server_id, max_online_new: u32::MAX, ..linkstead::Config::default() };
@@ -90,7 +109,7 @@ async fn provider(directory: SocketAddr, name: &str, server_id: u32) -> (Running
     (running, membership)
 }
 
-async fn within<T>(future: impl Future<Output = T>) -> T {
+pub async fn within<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("it took too long")
 }
 

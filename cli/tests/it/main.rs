@@ -11,4 +11,5 @@ mod process;
 mod reference;
 mod roles;
 mod run;
+mod tickets;
 mod up;

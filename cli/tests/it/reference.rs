@@ -75,3 +75,53 @@ fn the_codes_of_the_javascript_client_are_the_registry() {
     }
     expect_file![path].assert_eq(&format!("{head}  // codes: begin{first}\n{rows}  // codes: end\n{tail}"));
 }
+
+/// Whoever makes tickets in another language checks himself against the page, so the page must be right.
+#[test]
+fn the_ticket_of_the_guide_is_what_it_says() {
+    use wire::ticket::{Expect, Hex, Keys, Signer, Ticket};
+    let page = std::fs::read_to_string(page("../guides/authentication.md")).unwrap();
+    let (_, vector) = page.split_once("```text\nprivate ").unwrap();
+    let vector = format!("private {}", vector.split("```").next().unwrap());
+    let value = |name: &str| {
+        let line = vector.lines().find(|line| line.split_whitespace().next() == Some(name));
+        line.unwrap().split_whitespace().nth(1).unwrap().to_owned()
+    };
+    let bytes = |name: &str| -> Vec<u8> {
+        let text = value(name);
+        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+    };
+    let signer = Signer::new(7, &bytes("private").try_into().unwrap());
+    assert!(signer.public().to_string().contains(&value("public")));
+    let ticket = Ticket {
+        kid: 7,
+        issued: 1_800_000_000,
+        not_before: 1_800_000_000,
+        expires: 1_800_000_300,
+        id: bytes("ticket-id").try_into().unwrap(),
+        app_main: 3,
+        audience: "isles".into(),
+        account: base::Account::new("ann").unwrap(),
+    };
+    assert_eq!(ticket.sign(&signer).unwrap(), value("ticket"));
+    let (app, audience) = (base::AppVersion(0), "isles");
+    let expect = Expect { now_unix: 1_800_000_001, audience, app, account: None };
+    let keys = Keys::new([signer.public()]).unwrap();
+    assert_eq!(Ticket::verify(value("ticket").as_bytes(), &keys, expect), Ok(ticket));
+    // The parts, put together by hand.
+    let whole = [bytes("body"), bytes("signature")].concat();
+    assert_eq!((Hex(&whole[28..44]).to_string(), whole.len()), (value("ticket-id"), 120));
+    assert_eq!(base64url(&whole), value("ticket"));
+}
+
+fn base64url(bytes: &[u8]) -> String {
+    const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let bits = |at: usize| {
+        (0..6).fold(0, |sum, bit| {
+            let bit = at * 6 + bit;
+            let set = bytes.get(bit / 8).is_some_and(|byte| byte & (0x80 >> (bit % 8)) != 0);
+            sum * 2 + usize::from(set)
+        })
+    };
+    (0..(bytes.len() * 8).div_ceil(6)).map(|at| char::from(LETTERS[bits(at)])).collect()
+}

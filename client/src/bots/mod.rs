@@ -54,7 +54,7 @@ pub mod summary;
 mod tally;
 
 pub use bot::{Bot, Failure};
-pub use plan::Plan;
+pub use plan::{Plan, Tokens};
 pub use random::Random;
 pub use run::{run, run_over};
 pub use summary::{Step, Summary};

@@ -1,9 +1,11 @@
 //! How many bots, how fast they come, how long they stay.
 
+use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Options;
+use crate::{Options, Token};
 
 /// A run's numbers. Make one with [`Plan::new`] and change what you need.
 #[derive(Debug, Clone)]
@@ -29,6 +31,27 @@ pub struct Plan {
     pub progress: bool,
     /// What the bots' connections are made with; addresses and accounts are the plan's.
     pub options: Options,
+    /// Gives each bot a new token for each login; `None`: all have that of `options`.
+    pub tokens: Option<Tokens>,
+}
+
+/// A new token for an account, or why there is none.
+#[derive(Clone)]
+pub struct Tokens(Arc<Make>);
+
+type Make = dyn Fn(&str) -> Result<String, String> + Send + Sync;
+
+impl Tokens {
+    /// `make` is called on the bots' threads, so it must not wait.
+    pub fn new(make: impl Fn(&str) -> Result<String, String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 impl Plan {
@@ -47,6 +70,7 @@ impl Plan {
             failures_max: 10,
             grace: Duration::from_secs(20),
             progress: true,
+            tokens: None,
         }
         .ramped_within_a_fifth()
     }
@@ -68,7 +92,15 @@ impl Plan {
 
     pub(crate) fn options(&self, index: u32) -> Options {
         let Options { addrs, .. } = Options::new(&self.addrs, "bot");
-        Options { addrs, account: self.account(index), ..self.options.clone() }
+        let account = self.account(index);
+        let token = match self.tokens.clone() {
+            None => self.options.token.clone(),
+            Some(Tokens(make)) => {
+                let account = account.clone();
+                Token::fresh(move || std::future::ready(make(&account)))
+            }
+        };
+        Options { addrs, account, token, ..self.options.clone() }
     }
 
     /// The account that bot `index` plays as.

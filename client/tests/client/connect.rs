@@ -64,10 +64,10 @@ async fn without_handshake_the_client_speaks_first() {
 async fn a_refused_login_says_why() {
     let refused = connect!(alice(), |server| {
         let (session, _) = server.auth().await;
-        server.send(|out| payload::encode_refusal(out, AUTH, session, code::ACCOUNT_INVALID.result())).await;
+        server.send(|out| payload::encode_refusal(out, AUTH, session, code::NAME_INVALID.result())).await;
     });
     let error = refused.unwrap_err();
-    assert_eq!((error.code(), error.retry()), (Some(&code::ACCOUNT_INVALID), base::Retry::Never));
+    assert_eq!((error.code(), error.retry()), (Some(&code::NAME_INVALID), base::Retry::Never));
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use base::{Account, AppVersion, LinkSid, ModuleId, Mono, Span, TypeId};
-use wire::auth::{AUTH, Auth};
+use base::{LinkSid, ModuleId, Mono, Span, TypeId};
+use wire::auth::AUTH;
 use wire::code::{self, Code};
 use wire::handshake::{CHANDSHAKE, CHANDSHAKE_DONE, KEEP_ALIVE, is_plain};
 use wire::link::message;
@@ -32,12 +32,12 @@ pub(super) struct Knock {
 
 /// A client's frame on its way.
 #[derive(Clone, Copy)]
-struct Inbound<'a> {
-    sid: LinkSid,
-    type_id: TypeId,
-    head: Head,
-    body: &'a [u8],
-    level: Level,
+pub(super) struct Inbound<'a> {
+    pub sid: LinkSid,
+    pub type_id: TypeId,
+    pub head: Head,
+    pub body: &'a [u8],
+    pub level: Level,
 }
 
 impl Router {
@@ -129,27 +129,6 @@ impl Router {
             }
             CHANDSHAKE | CHANDSHAKE_DONE => self.close(sid, &code::HANDSHAKE_VIOLATION, actions),
             _ => self.close(sid, &code::ROLE_VIOLATION, actions),
-        }
-    }
-
-    /// Authentication `open`: whoever says an account is that account.
-    fn auth(&mut self, frame: Inbound<'_>, actions: &mut Vec<Action>) {
-        let Some(session) = self.sessions.get(frame.sid) else { return };
-        if session.account.is_some() {
-            return self.close(frame.sid, &code::ALREADY_AUTHED, actions);
-        }
-        if frame.head.family != Family::Request {
-            return self.close(frame.sid, &code::BAD_FRAME, actions);
-        }
-        match judge(frame.body) {
-            Ok((account, version)) => {
-                self.sessions.set_account(frame.sid, account, version);
-                actions.push(Action::Authed { sid: frame.sid, session: frame.head.session });
-            }
-            Err(code) => {
-                self.refuse(frame, code, actions);
-                self.close(frame.sid, code, actions);
-            }
         }
     }
 
@@ -296,7 +275,7 @@ impl Router {
     }
 
     /// Answers a request; says nothing to anything else. An overloaded provider answers as the ancestor's Busy.
-    fn refuse(&self, frame: Inbound<'_>, code: &'static Code, actions: &mut Vec<Action>) {
+    pub(super) fn refuse(&self, frame: Inbound<'_>, code: &'static Code, actions: &mut Vec<Action>) {
         if frame.head.family == Family::Request {
             let busy = code == &code::PROVIDER_BUSY;
             let result = if busy { code::BUSY.result() } else { code.result() };
@@ -374,12 +353,4 @@ impl Router {
             }
         }
     }
-}
-
-/// Reads an Auth's account and version.
-fn judge(body: &[u8]) -> Result<(Account, AppVersion), &'static Code> {
-    let auth = Auth::decode(body).map_err(|_| &code::DECODE_ERROR)?;
-    let account = std::str::from_utf8(auth.account).ok().and_then(|text| Account::new(text).ok());
-    let version = std::str::from_utf8(auth.app_version).ok().and_then(|text| text.parse().ok());
-    Ok((account.ok_or(&code::ACCOUNT_INVALID)?, version.ok_or(&code::VERSION_INVALID)?))
 }

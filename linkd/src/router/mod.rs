@@ -7,6 +7,7 @@
 //! `provider` (announce, bind), `load`, `push` (what providers send), `rate` and `guard` (what is refused when there is
 //! too much), `session` and `module` (what is remembered).
 
+pub mod auth;
 mod choice;
 mod client;
 mod guard;
@@ -29,6 +30,7 @@ use wire::code::Code;
 use wire::link::message;
 use wire::{Frame, Level};
 
+pub use auth::{Judge, Proof};
 pub use guard::{Bounds, Gate, Load as Weight};
 pub use module::Choice;
 pub use provider::{Load, ProviderRef};
@@ -55,6 +57,7 @@ pub struct Rules {
     pub auth_timeout: Span,
     /// A session not heard for this long is closed; zero never closes.
     pub idle_timeout: Span,
+    pub judge: Judge,
     /// Business frames before login that are answered; the next one closes.
     pub unauthed_frames_max: u8,
     /// Frames of one session, and bytes.
@@ -80,6 +83,8 @@ pub enum Event<'a> {
     ClientBeats { sid: LinkSid, beats: u32 },
     /// A whole frame of a client.
     ClientFrame { sid: LinkSid, frame: Frame<'a> },
+    /// The proof of [`Action::Authenticate`] was judged.
+    Authenticated { sid: LinkSid, result: Result<Account, &'static Code> },
     /// The client broke the wire's rules, or a deadline that the shell watches.
     ClientViolation { sid: LinkSid, code: &'static Code },
     /// The client's connection is gone; nothing can be sent to it any more.
@@ -188,6 +193,16 @@ pub enum Action {
     Authed {
         sid: LinkSid,
         session: i64,
+    },
+    /// Judge this proof, and say so in [`Event::Authenticated`], once.
+    Authenticate {
+        sid: LinkSid,
+        proof: Box<Proof>,
+    },
+    /// An Auth from this address was refused: for the counters, and for who tries too often.
+    AuthFailed {
+        addr: SocketAddr,
+        code: &'static Code,
     },
     /// Tell the client, who stays connected.
     Report {
@@ -381,6 +396,7 @@ impl Router {
                 self.client_opened(Knock { token, addr, since, handshaken }, now, actions);
             }
             Event::ClientBeats { sid, beats } => self.client_beats(now, sid, beats, actions),
+            Event::Authenticated { sid, result } => self.authenticated(sid, result, actions),
             Event::ClientViolation { sid, code } => self.close(sid, code, actions),
             Event::ClientClosed { sid } => self.end_session(sid, 0, actions),
             Event::ProviderOpened { conn, node, epoch } => self.provider_opened(conn, node, epoch, actions),
@@ -437,6 +453,11 @@ impl Router {
             for &to in &session.opened {
                 assert!(self.providers.get(to).is_some(), "{} is open at a gone provider", session.sid);
             }
+            assert!(
+                session.account.is_none() || session.authing.is_none(),
+                "{} is judged again",
+                session.sid
+            );
             assert!(
                 session.account.is_some() || session.binds.is_empty(),
                 "{} bound before login",

@@ -73,6 +73,8 @@ pub struct Provider {
     pub app_version: AppVersion,
     pub region: String,
     pub disabled: bool,
+    /// It judges the proofs of logins.
+    pub authenticator: bool,
     pub load: Load,
     /// Sessions bound here since the last report, which doesn't know them yet.
     pub bound_since_load: u32,
@@ -128,6 +130,7 @@ impl Providers {
             app_version: AppVersion::default(),
             region: String::new(),
             disabled: true,
+            authenticator: false,
             load: Load::default(),
             bound_since_load: 0,
             reports: Bucket::default(),
@@ -255,6 +258,7 @@ impl Router {
             provider.app_version = AppVersion(announce.app_version);
             provider.region = announce.region;
             provider.disabled = announce.disabled;
+            provider.authenticator = announce.authenticator;
         });
         Ok(Answer::Done)
     }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use base::{Account, AppVersion, LinkSid, ModuleId, Mono, Role, hash};
 
 use super::ProviderRef;
+use super::auth::Authing;
 use super::rate::Bucket;
 
 /// Bits of a sid's counter that name its slot: a worker holds at most about a million sessions. The other 36 count
@@ -23,6 +24,8 @@ pub struct Session {
     pub addr: SocketAddr,
     /// Set once, by login.
     pub account: Option<Account>,
+    /// Its Auth is being judged.
+    pub authing: Option<Authing>,
     pub account_hash: u64,
     pub role: Option<Role>,
     pub app_version: AppVersion,
@@ -116,6 +119,7 @@ impl Sessions {
             sid,
             addr,
             account: None,
+            authing: None,
             account_hash: 0,
             role: None,
             app_version: AppVersion::default(),

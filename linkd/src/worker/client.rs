@@ -293,6 +293,7 @@ impl State {
         while let Some(slow) = self.slow.pop() {
             self.step(now, Event::ClientViolation { sid: slow, code: &code::SLOW_READER }, &[]);
         }
+        self.tell_judgements(now);
     }
 
     /// Of the providers that this batch has sent to, one that fills up faster than it drains.

@@ -25,6 +25,7 @@ use tokio::time::MissedTickBehavior;
 use wire::code::Code;
 
 use crate::admission::Admission;
+use crate::auth::Gate;
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
 use crate::router::{Bounds, Event, Rules, Summary, Who};
@@ -126,11 +127,14 @@ pub struct Shared {
     pub summaries: Arc<[ArcSwap<Summary>]>,
     /// The modules the directory knows, for telling "not now" from "never"; empty while it may not know all.
     pub registered: Arc<ArcSwapOption<BTreeSet<ModuleId>>>,
+    /// Who lets players in.
+    pub gate: Arc<Gate>,
 }
 
 impl Shared {
-    pub fn new(workers: usize) -> Self {
-        Self { summaries: (0..workers).map(|_| ArcSwap::default()).collect(), registered: Arc::default() }
+    pub fn new(workers: usize, gate: Gate) -> Self {
+        let summaries = (0..workers).map(|_| ArcSwap::default()).collect();
+        Self { summaries, registered: Arc::default(), gate: Arc::new(gate) }
     }
 }
 
@@ -143,7 +147,7 @@ pub async fn run<N: NetIo>(
     mailbox: Mailbox<Letter<N>>,
 ) {
     let tasks = LocalSet::new();
-    let worker = Rc::new(Worker::new(settings, counters));
+    let worker = Worker::new(settings, counters, shared.gate.clone());
     tasks.run_until(receive(io, worker, shared, mailbox)).await;
 }
 

@@ -9,7 +9,8 @@ use wire::payload::{self, Head};
 use wire::{auth, handshake, report};
 
 use super::state::{Provider, State};
-use crate::router::{Action, Answer, Loss, ProviderRef, Weight};
+use crate::auth::Begun;
+use crate::router::{Action, Answer, Event, Loss, Proof, ProviderRef, Weight};
 
 /// More than any frame that linkd itself writes to a client.
 const OWN_FRAME_BYTES: usize = 256;
@@ -60,6 +61,8 @@ impl State {
                     client.ended.notify_one();
                 }
             }
+            Action::Authenticate { sid, proof } => self.authenticate(sid, *proof),
+            Action::AuthFailed { addr, code } => self.gate.failed(addr.ip(), code),
             Action::Dropped(loss) => self.counters.dropped(loss),
             // Who opened the connection answers the first two; only a client's frame brings the third.
             Action::Accept { .. } | Action::RefuseClient { .. } | Action::Dispatch { .. } => {}
@@ -105,6 +108,23 @@ impl State {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// Judges a proof at once, or lets another node do so and goes on.
+    fn authenticate(&mut self, sid: LinkSid, proof: Proof) {
+        let by = proof.by.and_then(|to| self.provider(to)).map(|provider| provider.link.clone());
+        match self.gate.begin(sid, proof, by) {
+            Begun::Judged(judgement) => self.judged.push((sid, judgement)),
+            Begun::Waits(pending) => {
+                let worker = self.worker.clone();
+                tokio::task::spawn_local(async move {
+                    let result = pending.await;
+                    if let Some(worker) = worker.upgrade() {
+                        worker.step(Event::Authenticated { sid, result });
+                    }
+                });
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use base::{Generation, LinkSid, Mono};
@@ -17,6 +17,7 @@ use wire::code;
 
 use super::{Settings, Transport};
 use crate::admission::Admission;
+use crate::auth::{self, Judgement};
 use crate::counters::Counters;
 use crate::router::{Action, Bounds, Event, Gate, ProviderRef, Router, Summary, slot};
 
@@ -84,27 +85,22 @@ pub struct State {
     pub fan: Rc<Notify>,
     pub bounds: Bounds,
     pub counters: Arc<Counters>,
+    /// Who lets players in.
+    pub gate: Arc<auth::Gate>,
+    /// Proofs that were judged while the router's actions were performed.
+    pub judged: Vec<(LinkSid, Judgement)>,
+    /// For judgements that come later.
+    pub worker: Weak<Worker>,
 }
 
 impl Worker {
-    pub fn new(settings: Settings, counters: Arc<Counters>) -> Self {
-        let state = State {
-            router: Router::new(settings.rules.clone()),
-            clients: Vec::new(),
-            ending: BTreeMap::new(),
-            providers: Vec::new(),
-            actions: Vec::new(),
-            touched_clients: Vec::new(),
-            touched_providers: Vec::new(),
-            slow: Vec::new(),
-            kept: BTreeMap::new(),
-            fan: Rc::default(),
-            bounds: settings.bounds,
-            counters,
-        };
-        let (scratch, zero) = (SharedScratch::default(), Instant::now());
-        let (closing, entering) = (CancellationToken::new(), Cell::new(0));
-        Self { settings, scratch, closing, entering, zero, state: RefCell::new(state) }
+    pub fn new(settings: Settings, counters: Arc<Counters>, gate: Arc<auth::Gate>) -> Rc<Self> {
+        Rc::new_cyclic(|worker| {
+            let state = State::new(&settings, counters, gate, worker.clone());
+            let (scratch, zero) = (SharedScratch::default(), Instant::now());
+            let (closing, entering) = (CancellationToken::new(), Cell::new(0));
+            Self { settings, scratch, closing, entering, zero, state: RefCell::new(state) }
+        })
     }
 
     pub fn now(&self) -> Mono {
@@ -161,6 +157,31 @@ impl Worker {
 }
 
 impl State {
+    fn new(
+        settings: &Settings,
+        counters: Arc<Counters>,
+        gate: Arc<auth::Gate>,
+        worker: Weak<Worker>,
+    ) -> Self {
+        Self {
+            router: Router::new(settings.rules.clone()),
+            clients: Vec::new(),
+            ending: BTreeMap::new(),
+            providers: Vec::new(),
+            actions: Vec::new(),
+            touched_clients: Vec::new(),
+            touched_providers: Vec::new(),
+            slow: Vec::new(),
+            kept: BTreeMap::new(),
+            fan: Rc::default(),
+            bounds: settings.bounds,
+            counters,
+            gate,
+            judged: Vec::new(),
+            worker,
+        }
+    }
+
     /// Runs one event through the router and performs what it says. `bytes` is the frame at hand: a client's payload
     /// for Dispatch, a whole frame for Forward.
     pub fn step(&mut self, now: Mono, event: Event<'_>, bytes: &[u8]) {
@@ -175,6 +196,14 @@ impl State {
         }
         if self.router.fans_out() {
             self.fan.notify_one();
+        }
+        self.tell_judgements(now);
+    }
+
+    /// Tells the router what was judged at once.
+    pub fn tell_judgements(&mut self, now: Mono) {
+        while let Some((sid, result)) = self.judged.pop() {
+            self.step(now, Event::Authenticated { sid, result }, &[]);
         }
     }
 

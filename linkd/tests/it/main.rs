@@ -3,8 +3,10 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
+mod auth;
 mod bad_input;
 mod client;
 mod entry;
 mod flow;
+mod secrets;
 mod world;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use base::{Epoch, Generation, LinkSid, NodeId, Span};
 use bytes::BytesMut;
 use linkd::admission::{Caps, Door};
+use linkd::auth::Gate;
 use linkd::counters::{Counters, Totals};
 use linkd::mailbox::Mailbox;
-use linkd::router::{Bounds, Rate, Rules};
+use linkd::router::{Bounds, Judge, Rate, Rules};
 use linkd::worker::{self, Guest, Layers, Letter, Settings, Shared, Transport};
 use net::hello::{self, Ours, Proof, Role};
 use net::link::{Closed, Handler, Link};
@@ -44,6 +45,7 @@ pub fn settings() -> Settings {
         sessions_max: 10_000,
         auth_timeout: Span::secs(10),
         idle_timeout: Span::ZERO,
+        judge: Judge::Nobody,
         unauthed_frames_max: 2,
         frames: Rate::OFF,
         bytes: Rate::OFF,
@@ -74,13 +76,20 @@ pub fn settings() -> Settings {
 }
 
 impl World {
+    /// Everybody is believed.
     pub fn start(settings: Settings) -> Self {
+        Self::guarded(settings, Gate::open())
+    }
+
+    /// The gate lets players in.
+    pub fn guarded(mut settings: Settings, gate: Gate) -> Self {
+        settings.rules.judge = gate.judge();
         let behind_balancer = settings.layers.proxy;
         let (mailbox, counters) = (Mailbox::new(1_024), Arc::new(Counters::default()));
         let (theirs, counts) = (mailbox.clone(), counters.clone());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(worker::run(Tcp, settings, Shared::new(1), counts, theirs));
+            runtime.block_on(worker::run(Tcp, settings, Shared::new(1, gate), counts, theirs));
         });
         let door = Door::new(Caps { connections_max: 10_000, per_address_max: 10_000, unauthed_max: 10_000 });
         Self { mailbox, counters, door, behind_balancer, thread: Some(thread) }
@@ -134,6 +143,11 @@ impl World {
     /// A provider of static module 7 that answers every request with its own body, as Send.
     pub async fn provider(&self, node: &str, echo: bool) -> Provider {
         let conn = Generation(base::hash::bytes(node.as_bytes()));
+        self.announced(node, conn, false, echo).await
+    }
+
+    /// The same, under a connection of the test's, and perhaps one that judges logins.
+    pub async fn announced(&self, node: &str, conn: Generation, authenticator: bool, echo: bool) -> Provider {
         let (ours, peer) = self.greeted(node, conn).await;
         let (mut read, write) = tokio::io::split(ours);
         let link = Link::new(peer, Generation(1), write);
@@ -144,7 +158,8 @@ impl World {
         let ended = tokio::spawn(async move {
             net::link::run(&running, &mut read, &mut vec![0; 65_536], &mut inbound).await.to_string()
         });
-        let announce = message::Announce { server_id: conn.0 as u32, ..Default::default() };
+        let server_id = base::hash::bytes(node.as_bytes()) as u32;
+        let announce = message::Announce { server_id, authenticator, ..Default::default() };
         link.call::<()>(link::ANNOUNCE, &announce, PATIENCE).await.unwrap();
         let modules = vec![message::Module {
             id: 7,

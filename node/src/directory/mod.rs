@@ -1,9 +1,10 @@
 //! The client of the directory: one task keeps a session alive, and a cheap handle says what this node offers and
 //! shows what others do.
 //!
-//! The handle never loses what it was told: services and subscriptions are replayed on every new session. Losing the
+//! The handle never loses what it was told: services, subscriptions and claims are replayed on every new session. Losing the
 //! directory changes nothing that was known; an empty directory that has just restarted is warming, not "all gone".
 
+mod claims;
 mod dial;
 mod error;
 mod service;
@@ -23,6 +24,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+pub use claims::{CLAIMS_KEPT_MAX, CLAIMS_WAITING_MAX, Claim, ClaimError};
 pub(crate) use dial::chain;
 pub use dial::channel;
 pub use error::JoinError;
@@ -70,6 +72,7 @@ pub(crate) struct Shared {
     /// Something in `wanted` changed.
     changed: Notify,
     known: Mutex<Known>,
+    claims: Mutex<claims::Claims>,
     epoch: watch::Sender<Epoch>,
     state: watch::Sender<State>,
     /// The node says Bye and the task ends.
@@ -125,6 +128,7 @@ impl Directory {
             wanted: Mutex::default(),
             changed: Notify::new(),
             known: Mutex::default(),
+            claims: Mutex::default(),
             epoch: watch::Sender::new(Epoch::NONE),
             state: watch::Sender::default(),
             leave: CancellationToken::new(),

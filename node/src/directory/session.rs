@@ -116,11 +116,18 @@ struct Session {
     registered: u64,
     /// How many of [`Wanted::names`] the view knows.
     followed: usize,
+    /// Claims up to this one were said again; none when all were.
+    replaying: Option<Replay>,
 }
+
+/// How far claims were said again.
+#[derive(Default)]
+struct Replay(Option<Arc<str>>);
 
 /// However a session ends, also by being dropped, the handle shows it.
 impl Drop for Session {
     fn drop(&mut self) {
+        self.shared.claims.lock().close();
         self.shared.state.send_modify(|state| state.connected = false);
     }
 }
@@ -133,6 +140,7 @@ impl Session {
         let mut beat = tokio::time::interval_at(Instant::now() + every, every);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Followers of the state look at the epoch, so the epoch is first.
+        shared.claims.lock().open();
         shared.epoch.send_if_modified(|epoch| std::mem::replace(epoch, given) != given);
         shared.state.send_modify(|state| {
             state.connected = true;
@@ -141,7 +149,8 @@ impl Session {
         });
         let ttl = millis(welcome.ttl_ms).max(every);
         let followed = shared.known.lock().view.followed();
-        Self { shared, to, ttl, beat, beats: 0, heard: Instant::now(), registered: 0, followed }
+        let (heard, replaying) = (Instant::now(), Some(Replay::default()));
+        Self { shared, to, ttl, beat, beats: 0, heard, registered: 0, followed, replaying }
     }
 
     async fn run<S, E>(&mut self, mut from: S) -> End
@@ -175,6 +184,8 @@ impl Session {
                     Some(Err(error)) => Err(End::Closed(error.to_string())),
                     None => Err(End::Closed("the stream ended".to_owned())),
                 },
+                // Last of what has work, so that a hundred thousand claims hold up neither beats nor answers.
+                () = std::future::ready(()), if self.replaying.is_some() => self.replay_claims().await,
                 () = tokio::time::sleep_until(self.heard + self.ttl) => Err(End::Silent(self.ttl)),
             };
         }
@@ -217,6 +228,10 @@ impl Session {
             }
             Some(From::Refused(refused)) => Err(refusal(&self.shared, refused)),
             Some(From::Welcome(_)) => Err(End::OutOfOrder("a second welcome")),
+            Some(From::Claimed(claimed)) => {
+                self.shared.claims.lock().answered(self.shared.clock.now(), claimed);
+                Ok(())
+            }
             // A newer directory may say things we don't know yet.
             Some(From::Heartbeat(_)) | None => Ok(()),
         }
@@ -232,7 +247,25 @@ impl Session {
     /// Sends what the handle was told since the last time.
     async fn sync(&mut self) -> Result<(), End> {
         self.register().await?;
-        self.follow().await
+        self.follow().await?;
+        while let Some(claim) = self.next_claim() {
+            self.send(To::Claim(claim)).await?;
+        }
+        Ok(())
+    }
+
+    fn next_claim(&self) -> Option<msg::Claim> {
+        self.shared.claims.lock().next()
+    }
+
+    async fn replay_claims(&mut self) -> Result<(), End> {
+        let Some(Replay(last)) = self.replaying.take() else { return Ok(()) };
+        let (claims, next) = self.shared.claims.lock().replay(self.shared.clock.now(), last.as_ref());
+        for claim in claims {
+            self.send(To::Claim(claim)).await?;
+        }
+        self.replaying = next.map(|key| Replay(Some(key)));
+        Ok(())
     }
 
     async fn register(&mut self) -> Result<(), End> {

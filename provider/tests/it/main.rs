@@ -1,5 +1,6 @@
 //! A provider against a scripted linkd, over real sockets on loopback.
 
+mod auth;
 mod game;
 mod linkd;
 mod links;

@@ -24,6 +24,7 @@ async fn each_worker_is_told_who_what_and_what_else_in_that_order() {
             disabled: false,
             region: "eu".into(),
             prefix: "module/".into(),
+            authenticator: false,
         };
         assert_eq!(announce, expected);
         let hall = &bind.modules[0];

@@ -175,6 +175,9 @@ impl Directory {
         };
         actions.push(Action::Count(if resumed { Cause::Resumed } else { Cause::Admitted }));
         actions.push(Action::send(session, From::Welcome(welcome)));
+        if !resumed {
+            self.claims.node_gone(&node);
+        }
         // A session resumed within the lease keeps what the node offered; a new start begins with nothing.
         let mut set = if resumed { self.catalog.set(&node).cloned().unwrap_or_default() } else { Set::new() };
         set.insert(NODE_SERVICE.to_owned(), node_service(&hello));

@@ -44,6 +44,10 @@ pub struct Limits {
     pub set_bytes: usize,
     /// Of one page of a snapshot.
     pub page_bytes: usize,
+    /// Claims at once, of all nodes.
+    pub claims: usize,
+    /// Of one claim.
+    pub claim_ttl: Span,
 }
 
 /// Why something was refused.
@@ -61,12 +65,15 @@ impl Refusal {
     }
 
     pub fn message(&self) -> msg::Refused {
-        let retry_after_ms = match self.code.retry {
+        let (text, other_host) = (self.text.clone(), self.other_host.clone());
+        msg::Refused { code: self.code.number, text, retry_after_ms: self.retry_after_ms(), other_host }
+    }
+
+    pub fn retry_after_ms(&self) -> u32 {
+        match self.code.retry {
             base::Retry::After(span) => u32::try_from(span.as_millis()).unwrap_or(u32::MAX),
             base::Retry::Never | base::Retry::Now | base::Retry::Unknown => 0,
-        };
-        let (text, other_host) = (self.text.clone(), self.other_host.clone());
-        msg::Refused { code: self.code.number, text, retry_after_ms, other_host }
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod admission;
 mod catalog;
+mod claims;
 mod limits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use wire::code::{self, Code};
 use wire::directory::{self as msg, from_directory::Kind as From, to_directory::Kind as To};
 
 use catalog::{Catalog, Set};
+use claims::Claims;
 pub use limits::{EPOCH_MAX, Limits, PROTO, Refusal, Terms};
 
 /// Ticks that come further apart than a lease divided by this mean that the directory itself stood still.
@@ -81,6 +83,8 @@ pub enum Cause {
     Left,
     /// A message or a session was refused for another reason.
     Refused,
+    /// A claim found its key held for another value.
+    Taken,
 }
 
 impl Cause {
@@ -93,6 +97,7 @@ impl Cause {
             Self::Expired => "expired",
             Self::Left => "left",
             Self::Refused => "refused",
+            Self::Taken => "taken",
         }
     }
 }
@@ -105,6 +110,7 @@ pub struct Status {
     pub nodes: usize,
     pub sessions: usize,
     pub services: usize,
+    pub claims: usize,
     pub epoch_max: Epoch,
 }
 
@@ -118,6 +124,7 @@ pub struct Directory {
     /// Each node belongs to the session that speaks for it, or spoke last.
     nodes: Owned<NodeId, Node>,
     catalog: Catalog,
+    claims: Claims,
     /// The highest epoch given or heard of.
     epoch_max: u64,
     /// The last epoch of each node id, also of those that are gone.
@@ -184,6 +191,7 @@ impl Directory {
             sessions: BTreeMap::new(),
             nodes: Owned::default(),
             catalog: Catalog::default(),
+            claims: Claims::default(),
             epochs: BTreeMap::new(),
             probes: 0,
             ticked: now,
@@ -206,6 +214,7 @@ impl Directory {
             nodes: self.nodes.len(),
             sessions: self.sessions.len(),
             services: self.catalog.services(),
+            claims: self.claims.len(),
             epoch_max: Epoch(self.epoch_max),
         }
     }
@@ -266,6 +275,7 @@ impl Directory {
             }
             To::Heartbeat(beat) => actions.push(Action::send(session, From::Heartbeat(beat))),
             To::Pong(pong) => self.answered(&node, pong.nonce, actions),
+            To::Claim(claim) => self.claim(now, session, &node, claim, actions),
             To::Bye(_) => {
                 actions.push(Action::Count(Cause::Left));
                 actions.push(Action::Close { session });
@@ -306,6 +316,33 @@ impl Directory {
         }
         answer.revision = self.catalog.revision();
         actions.push(Action::send(session, From::Registered(answer)));
+    }
+
+    fn claim(
+        &mut self,
+        now: Mono,
+        session: Generation,
+        node: &NodeId,
+        claim: msg::Claim,
+        actions: &mut Vec<Action>,
+    ) {
+        // What a session says that lost its node to another one counts no more.
+        let claimed = match self.nodes.owner(node) == Some(session) {
+            true => self.claims.claim(now, node, &claim, self.warm_at.is_some(), &self.settings.limits),
+            false => Err(Refusal::new(code::STALE_EPOCH, "another session speaks for this node")),
+        };
+        let mut answer = msg::Claimed { seq: claim.seq, ..Default::default() };
+        if let Err(refusal) = claimed {
+            let taken = refusal.code == code::TAKEN;
+            actions.push(Action::Count(if taken { Cause::Taken } else { Cause::Refused }));
+            answer.code = refusal.code.number;
+            answer.retry_after_ms = refusal.retry_after_ms();
+            answer.text = refusal.text;
+        }
+        // A node replays without counting on answers, and could not read them while it does.
+        if answer.code != 0 || !claim.replay {
+            actions.push(Action::send(session, From::Claimed(answer)));
+        }
     }
 
     fn subscribe(&mut self, session: Generation, name: String, actions: &mut Vec<Action>) {
@@ -363,12 +400,14 @@ impl Directory {
     /// Removes a node and what it offers, if `owner` still speaks for it.
     fn drop_node(&mut self, node: &NodeId, owner: Generation, actions: &mut Vec<Action>) {
         if self.nodes.remove(node, owner).is_some() {
+            self.claims.node_gone(node);
             self.catalog.replace(node, Epoch::NONE, Set::new(), actions);
         }
     }
 
     fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
         self.excuse(now);
+        self.claims.tick(now);
         let hello = self.settings.terms.hello;
         let mute =
             |session: &Session| matches!(session.stage, Stage::Silent) && now.since(session.opened) >= hello;
@@ -439,6 +478,7 @@ impl Directory {
     /// Asserts what always holds.
     pub fn check(&self) {
         self.catalog.check();
+        self.claims.check(&self.settings.limits);
         let mut speaking = 0;
         for (node, owner, state) in self.nodes.iter() {
             assert!(

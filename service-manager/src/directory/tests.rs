@@ -4,6 +4,7 @@
 //! each, `pause 20s` in one. Sessions are `s1`, `s2`, …
 
 mod bounds;
+mod claims;
 mod histories;
 mod starts;
 
@@ -30,6 +31,8 @@ fn settings(warming: Span) -> Settings {
         extra_bytes: 16,
         set_bytes: 1_000,
         page_bytes: 200,
+        claims: 4,
+        claim_ttl: Span::secs(600),
     };
     Settings { cluster: "test".to_owned(), terms, limits, epoch_start: 100 }
 }
@@ -62,6 +65,15 @@ fn event(words: &[&str]) -> Event {
         "unfollow" => To::Unsubscribe(msg::Unsubscribe { name: rest[0].to_owned() }),
         "beat" => To::Heartbeat(msg::Heartbeat { seq: number(0) }),
         "pong" => To::Pong(msg::Pong { nonce: number(0) }),
+        // `s1 claim key value 500` for 500 ms; `own` ends with the node, `again` is a replay.
+        "claim" => To::Claim(msg::Claim {
+            seq: 1,
+            key: rest[0].to_owned(),
+            value: rest[1].as_bytes().to_vec().into(),
+            ttl_ms: u32::try_from(number(2)).unwrap(),
+            outlives_node: !rest.contains(&"own"),
+            replay: rest.contains(&"again"),
+        }),
         "bye" => To::Bye(msg::Bye {}),
         other => panic!("no such word: {other}"),
     };
@@ -106,6 +118,8 @@ fn print(action: &Action, out: &mut String) {
                 }
                 From::Warm(w) => writeln!(out, "warm at {}", w.revision),
                 From::Heartbeat(b) => writeln!(out, "beat {}", b.seq),
+                From::Claimed(c) if c.code == 0 => writeln!(out, "holds it"),
+                From::Claimed(c) => writeln!(out, "holds it not: {}: {}", name(c.code), c.text),
                 From::Ping(p) => writeln!(out, "ping {}", p.nonce),
             }
         }

@@ -105,6 +105,7 @@ impl Hub {
         metrics::gauge!("linkstead_directory_nodes").set(status.nodes as f64);
         metrics::gauge!("linkstead_directory_services").set(status.services as f64);
         metrics::gauge!("linkstead_directory_sessions").set(status.sessions as f64);
+        metrics::gauge!("linkstead_directory_claims").set(status.claims as f64);
         metrics::gauge!("linkstead_directory_revision").set(status.revision as f64);
         metrics::gauge!("linkstead_directory_warming").set(f64::from(u8::from(status.warming)));
         *self.status.lock() = status;

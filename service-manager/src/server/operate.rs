@@ -46,6 +46,7 @@ impl Operate for Operator {
             "nodes": status.nodes,
             "sessions": status.sessions,
             "services": status.services,
+            "claims": status.claims,
             "epoch_max": status.epoch_max.0,
             "lifecycle": lifecycle_json(self.shutdown.statistics()),
         })

@@ -37,7 +37,7 @@ enum Shake {
     Early,
     /// Handshakes twice: closed.
     Rude,
-    /// Logs in twice: closed.
+    /// Logs in a second time, as somebody else: refused.
     Twice,
     /// Says nothing: closed when its time is over.
     Mute,
@@ -210,6 +210,8 @@ impl ClientNode {
             handshake::SHANDSHAKE0 => self.greeted(env, conn, shake),
             handshake::SHANDSHAKE => self.log_in(env, conn),
             auth::AUTH if head.code == 0 => self.authed(env, conn, shake),
+            // Who logs in twice is refused and plays on as before.
+            auth::AUTH => {}
             report::REPORT_ERROR => {
                 let code = report::ReportError::decode(body).map_or(0, |report| report.code);
                 env.see(&Seen::Client { conn, saw: Saw::Told(code) });
@@ -260,7 +262,8 @@ impl ClientNode {
         }
         self.logged_in |= env.healed;
         if shake == Shake::Twice {
-            self.say(env, conn, frames::auth(&self.account, self.version));
+            let other = format!("other-{}", self.account);
+            self.say(env, conn, frames::auth(&other, self.version));
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::NodeId;
 use base::generation::{Generation, Generations};
+use base::{NodeId, Span};
 use service_manager::directory::{Action, Directory, Event, Limits, Settings};
 use wire::code;
 use wire::directory::{from_directory::Kind as From, to_directory::Kind as To};
@@ -23,6 +23,8 @@ const LIMITS: Limits = Limits {
     set_bytes: 4_096,
     // Small, so that lists come in pages.
     page_bytes: 300,
+    claims: 64,
+    claim_ttl: Span::secs(600),
 };
 
 #[derive(Debug)]

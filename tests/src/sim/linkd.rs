@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use base::generation::{Generation, Generations};
 use base::{LinkSid, ModuleId, Mono, NodeId, Span};
-use linkd::router::{Action, Rate, Router, Rules};
+use linkd::router::{Action, Judge, Rate, Router, Rules};
 use node::directory::Service;
 use wire::link::UserState;
 
@@ -62,6 +62,7 @@ impl LinkdNode {
             sessions_max: 64,
             auth_timeout: Span::secs(10),
             idle_timeout: Span::secs(12),
+            judge: Judge::Nobody,
             unauthed_frames_max: 2,
             frames: Rate::OFF,
             bytes: Rate::OFF,

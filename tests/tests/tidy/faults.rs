@@ -7,7 +7,7 @@ use crate::complaint::{Complaint, demand_none};
 use crate::rust::Rust;
 use crate::tree::{parsed, planted};
 
-const TABLE: &str = "tests/src/planted.rs";
+const TABLE: &str = "tests/src/planted/table.rs";
 
 /// The names that a file asks for, with their lines.
 fn asked(file: &Rust) -> Vec<(String, usize)> {

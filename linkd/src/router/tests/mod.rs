@@ -3,6 +3,7 @@
 //! Frames are written `req MODULE:PROTOCOL`, `say …` (one-way) and `answer …`; sids are written by the client's
 //! letter, providers by their node.
 
+mod auth;
 mod binds;
 mod choices;
 mod clients;
@@ -22,7 +23,7 @@ use wire::handshake::{CHANDSHAKE, CHANDSHAKE_DONE, KEEP_ALIVE};
 use wire::link::message;
 use wire::payload::{self, Head};
 
-use super::{Action, Answer, Event, Pushed, Rate, Request, Router, Rules, Who};
+use super::{Action, Answer, Event, Judge, Pushed, Rate, Request, Router, Rules, Who};
 
 /// A router, and names for what it numbers.
 pub struct World {
@@ -42,6 +43,7 @@ pub fn rules() -> Rules {
         sessions_max: 100_000,
         auth_timeout: Span::secs(10),
         idle_timeout: Span::ZERO,
+        judge: Judge::Nobody,
         unauthed_frames_max: 2,
         frames: Rate::OFF,
         bytes: Rate::OFF,
@@ -102,6 +104,19 @@ impl World {
             }
             ["auth", name, account] => self.auth(name, account, ""),
             ["auth", name, account, version] => self.auth(name, account, version),
+            ["judging", by] => {
+                let judge = if by == "provider" { Judge::Provider } else { Judge::Shell };
+                self.router = Router::new(Rules { judge, ..rules() });
+                Vec::new()
+            }
+            ["judged", name, account] => {
+                let (sid, result) = (self.sid(name), Ok(base::Account::new(account).unwrap()));
+                self.step(Event::Authenticated { sid, result })
+            }
+            ["rejected", name, number] => {
+                let code = wire::code::Code::find(number.parse().unwrap()).unwrap();
+                self.step(Event::Authenticated { sid: self.sid(name), result: Err(code) })
+            }
             ["done", name] => self.frame(name, CHANDSHAKE_DONE, Head::PROTOCOL, &[0]),
             ["handshake", name, "plain"] => self.frame(name, CHANDSHAKE, Head::PROTOCOL, &[0; 4]),
             ["handshake", name, "aes"] => self.frame(name, CHANDSHAKE, Head::PROTOCOL, &[1, 0, 0, 0]),
@@ -139,6 +154,12 @@ impl World {
             ["up", node, ref modules @ ..] => self.up(node, modules),
             ["announce", node, server] => self.announce(node, server.parse().unwrap(), "0"),
             ["announce", node, server, version] => self.announce(node, server.parse().unwrap(), version),
+            ["judges", node, server] => {
+                let server_id = server.parse().unwrap();
+                let announce = message::Announce { server_id, authenticator: true, ..Default::default() };
+                self.connect(node, node, 1);
+                self.call(node, Request::Announce(announce))
+            }
             ["bind", node, ref modules @ ..] => self.bind(node, modules, false),
             ["subscribe", node, ref modules @ ..] => self.bind(node, modules, true),
             ["bindto", node, module, client] => {
@@ -325,6 +346,12 @@ impl World {
             }
             Action::KeepAlive { sid, session } => format!("keep-alive {} {session}", client(*sid)),
             Action::ServerHandshake { sid } => format!("handshake {}", client(*sid)),
+            Action::Authenticate { sid, proof } => {
+                let by = proof.by.map_or(String::new(), |to| format!(" by {}", conn(to.conn)));
+                let account = proof.account.as_ref().map_or("?", |account| account.as_str());
+                format!("judge {} as {account}{by}", client(*sid))
+            }
+            Action::AuthFailed { code, .. } => format!("failed {}", code.name),
             Action::Authed { sid, .. } => format!("authed {}", client(*sid)),
             Action::Report { sid, from, code, text } => {
                 format!("report {} {from:?} {code} {text}", client(*sid))

@@ -7,7 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 
 use super::*;
-use crate::directory::{Join, Service};
+use crate::directory::{Claim, ClaimError, Join, Service};
 
 /// The directory's side of one session.
 struct Peer {
@@ -170,4 +170,51 @@ async fn what_comes_out_of_order_ends_the_session() {
     let peer = Peer::admit(&handle(), 7).await;
     peer.say(From::Welcome(msg::Welcome { epoch: 8, ..Default::default() })).await;
     assert!(matches!(peer.end.await.unwrap(), End::OutOfOrder(_)));
+}
+
+/// What was won is said again to the next directory, before anything new could be.
+///
+/// Holds: BI-022.
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_asked_answered_and_replayed() {
+    let directory = handle();
+    let claim = |key: &str| Claim {
+        key: key.to_owned(),
+        value: b"linkd-1".to_vec(),
+        ttl: Duration::from_secs(60),
+        outlives_node: true,
+    };
+    let patience = Duration::from_secs(2);
+    assert_eq!(directory.claim(claim("t/1"), patience).await, Err(ClaimError::NotNow));
+    let mut peer = Peer::admit(&directory, 7).await;
+    while !directory.connected() {
+        tokio::task::yield_now().await;
+    }
+    for (key, code, expected) in [
+        ("t/1", 0, Ok(())),
+        ("t/2", code::TAKEN.number, Err(ClaimError::Taken)),
+        ("t/3", code::BUSY.number, Err(ClaimError::NotNow)),
+    ] {
+        let asking = directory.clone();
+        let asked = claim(key);
+        let asked = tokio::spawn(async move { asking.claim(asked, patience).await });
+        let To::Claim(claim) = peer.heard().await else { panic!("a claim") };
+        assert_eq!((claim.key.as_str(), claim.replay, claim.ttl_ms), (key, false, 60_000));
+        peer.say(From::Claimed(msg::Claimed { seq: claim.seq, code, ..Default::default() })).await;
+        assert_eq!(asked.await.unwrap(), expected);
+    }
+    // Nobody answers, then the session ends: both times nobody knows.
+    assert_eq!(directory.claim(claim("t/4"), patience).await, Err(ClaimError::Unknown));
+    let asking = directory.clone();
+    let asked = claim("t/5");
+    let asked = tokio::spawn(async move { asking.claim(asked, patience).await });
+    while !matches!(peer.heard().await, To::Claim(claim) if claim.key == "t/5") {}
+    drop(peer);
+    assert_eq!(asked.await.unwrap(), Err(ClaimError::Unknown));
+
+    let mut peer = Peer::admit(&directory, 7).await;
+    let To::Claim(claim) = peer.heard().await else { panic!("a replay") };
+    assert_eq!((claim.key.as_str(), claim.replay), ("t/1", true));
+    assert!(claim.ttl_ms > 50_000 && claim.ttl_ms < 60_000, "{}", claim.ttl_ms);
+    assert!(matches!(peer.heard().await, To::Heartbeat(_)), "only what was won is replayed");
 }

@@ -122,6 +122,7 @@ impl ProviderNode {
             disabled: self.has(Mood::Disabled),
             region: String::new(),
             prefix: MODULES.into(),
+            authenticator: false,
         })
     }
 

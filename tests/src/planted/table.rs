@@ -1,0 +1,207 @@
+//! Every planted fault, and the test that must see it.
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault {
+    /// What production code asks for, and `cargo planted NAME`.
+    pub name: &'static str,
+    /// The package whose tests must notice; it has a feature `planted`.
+    pub package: &'static str,
+    pub breaks: &'static str,
+    /// Part of the names of the tests of which at least one must fail.
+    pub filter: &'static str,
+}
+
+pub const FAULTS: &[Fault] = &[
+    Fault {
+        name: "sample",
+        package: "tests",
+        breaks: "nothing real: shows that the runner itself works",
+        filter: "planted::tests::the_sample_is_whole",
+    },
+    Fault {
+        name: "late_close_removes_new",
+        package: "base",
+        breaks: "a late close removes the newer connection's entry",
+        filter: "generation::",
+    },
+    Fault {
+        name: "certificate_not_required",
+        package: "net",
+        breaks: "a node that shows no certificate is let in",
+        filter: "tls::tests::who_shows_no_certificate_is_nobody",
+    },
+    Fault {
+        name: "identity_not_compared",
+        package: "net",
+        breaks: "a hello may say something else than the certificate",
+        filter: "hello::tests::a_node_speaks_only_for_itself",
+    },
+    Fault {
+        name: "renewal_ignored",
+        package: "node",
+        breaks: "new certificate files are read and not used",
+        filter: "tls::tests::changed_files_are_used",
+    },
+    simulated("link_sid_reused", "a linkd gives a closed session's number to the next one"),
+    simulated("static_bind_overwrites", "a first request rebinds static modules that are bound already"),
+    simulated("not_sent_is_silent", "a request that a full outbox refuses is not answered"),
+    simulated("choice_ignores_overload", "an overloaded or disabled provider is chosen"),
+    simulated("view_forgets_removals", "what vanished while a node was away stays in its view"),
+    simulated(
+        "view_drops_while_warming",
+        "a directory that has just restarted makes nodes forget what they knew",
+    ),
+    simulated("view_ignores_gaps", "a lost change of the directory is not noticed"),
+    simulated("session_requests_overlap", "two requests of one session run at once"),
+    simulated("link_broken_overtakes", "the end of a session overtakes its requests"),
+    simulated("kicked_session_executes", "a kicked session goes on executing"),
+    simulated("in_flight_unbounded", "a session may have any number of requests waiting"),
+    simulated("directory_repeats_epochs", "a new start gets the epoch of the one before"),
+    simulated(
+        "directory_keeps_low_epochs",
+        "after its clock was set back the directory gives epochs it gave before",
+    ),
+    simulated("directory_admits_duplicates", "a second start is let in while the first one answers"),
+    simulated(
+        "directory_blames_after_a_pause",
+        "a directory that slept gives up everybody it could not hear",
+    ),
+    simulated("unbound_are_not_told", "who only had a request at a lost provider hears nothing of it"),
+    simulated("old_connection_stays", "a provider's old connection stays beside its new one"),
+    simulated("ring_by_connection", "each linkd places keys by its own connections"),
+    simulated("idle_never_closes", "a half-open client is kept for ever"),
+    simulated("linkds_never_redials", "a provider never comes back to a linkd it lost"),
+    simulated("directory_closes_by_key", "the close of an old session disconnects the new one"),
+    in_package("rate_not_enforced", "linkd", "a session sends as fast as it likes", "a_flood_of_keep_alives"),
+    in_package(
+        "broadcast_ignores_version",
+        "linkd",
+        "a broadcast for one version reaches clients of every version",
+        "a_broadcast_goes_out_in_turns",
+    ),
+    in_package(
+        "proxy_address_ignored",
+        "linkd",
+        "the balancer's address is taken for the client's",
+        "behind_a_balancer_the_real_address_counts",
+    ),
+    in_package(
+        "directory_claims_twice",
+        "service-manager",
+        "a key that somebody holds is given to another",
+        "claims::",
+    ),
+    in_package(
+        "account_changes",
+        "linkd",
+        "a second Auth changes the account of a session",
+        "the_account_of_a_session_never_changes",
+    ),
+    in_package("ticket_not_consumed", "linkd", "a ticket is good for more than one login", "auth::"),
+    in_package("retired_keys_count", "wire", "tickets of a retired key are accepted", "keys_overlap"),
+    in_package(
+        "handshake_twice",
+        "linkd",
+        "a second handshake message resets the session",
+        "a_second_handshake",
+    ),
+    in_package(
+        "late_dispatch_runs",
+        "linkstead",
+        "a request that comes after its session's end still runs",
+        "the_end_of_a_session_comes_after_its_requests",
+    ),
+    in_package(
+        "link_ref_ignores_epoch",
+        "linkstead",
+        "a session of an earlier start of a linkd is taken for one of this",
+        "a_session_of_an_earlier_start_is_never_reached",
+    ),
+    in_package(
+        "directory_removal_cuts",
+        "linkstead",
+        "a linkd that the directory lost is cut off",
+        "a_linkd_that_is_listed_no_longer_keeps",
+    ),
+    in_package(
+        "bind_before_announce",
+        "linkstead",
+        "modules are bound before the provider has said who it is",
+        "each_worker_is_told_who_what_and_what_else",
+    ),
+    in_package(
+        "full_outbox_loses_replies",
+        "linkstead",
+        "a reply for which there is no room is lost",
+        "a_linkd_that_reads_slowly_loses_nothing",
+    ),
+    in_package(
+        "types_forget_packed",
+        "linkstead",
+        "the types for other languages don't say how lists of numbers travel",
+        "types::tests::protocols_and_the_messages",
+    ),
+    in_package(
+        "types_take_any_of_a_name",
+        "linkstead",
+        "of two messages of one name, a protocol is given either",
+        "types::tests::what_cannot_be_described",
+    ),
+    in_package(
+        "overload_told_late",
+        "linkstead",
+        "overload is reported at the next slow beat",
+        "what_matters_is_told_at_once",
+    ),
+    in_package(
+        "lifecycle_counts_while_draining",
+        "node",
+        "a draining node counts what it refuses as in flight",
+        "the_order_is_fixed_and_requests_end_first",
+    ),
+    in_package(
+        "lifecycle_hurry_skips_save",
+        "node",
+        "a second signal skips the save",
+        "a_second_signal_skips_the_waits_and_still_saves",
+    ),
+    in_package(
+        "client_drops_when_full",
+        "client",
+        "a client whose queue is full loses pushes silently",
+        "events::a_full_queue",
+    ),
+    in_package(
+        "client_reverses_pushes",
+        "client",
+        "pushes are handed out in another order",
+        "events::a_thousand",
+    ),
+    in_package(
+        "client_counts_no_late_answers",
+        "client",
+        "an answer nobody waits for leaves no trace",
+        "requests::a_late_answer",
+    ),
+    in_package(
+        "client_leaves_requests_waiting",
+        "client",
+        "requests in flight outlive their connection",
+        "requests::the_end_of_the_connection",
+    ),
+];
+
+/// A fault that the simulator must see.
+const fn simulated(name: &'static str, breaks: &'static str) -> Fault {
+    Fault { name, package: "tests", breaks, filter: "seeds_keep_every_promise" }
+}
+
+/// A fault that a test of its own package must see.
+const fn in_package(
+    name: &'static str,
+    package: &'static str,
+    breaks: &'static str,
+    filter: &'static str,
+) -> Fault {
+    Fault { name, package, breaks, filter }
+}
