@@ -3,15 +3,16 @@
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
 use base::{Account, Secret};
 use clap::{Args, Subcommand};
 use client::bots::Tokens;
+use node::files;
 use serde_json::json;
-use wire::ticket::{Hex, Signer, Ticket};
+use wire::ticket::{Hex, KEY_FILE_BYTES_MAX, Signer, Ticket};
 
 use crate::Failed;
 
@@ -148,13 +149,9 @@ pub fn new_signer(kid: u16) -> Result<Signer, Failed> {
 
 /// A private key that only its owner may read.
 pub fn read_signer(path: &Path) -> Result<Signer, Failed> {
-    let usage = |why: String| Failed::Usage(format!("{}: {why}", path.display()));
-    let mode = std::fs::metadata(path).map_err(|error| usage(error.to_string()))?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(usage(format!("others may read it (mode {:04o}); make it 0600", mode & 0o777)));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| usage(error.to_string()))?;
-    Signer::parse(&text).map_err(|error| usage(error.to_string()))
+    let usage = |why: &dyn std::fmt::Display| Failed::Usage(format!("{}: {why}", path.display()));
+    let text = files::read_secret(path, KEY_FILE_BYTES_MAX).map_err(|error| usage(&error))?;
+    Signer::parse(&String::from_utf8_lossy(text.expose())).map_err(|error| usage(&error))
 }
 
 fn issue(

@@ -9,7 +9,8 @@
 //! | [`listen`] | bounded listeners for axum and tonic |
 //! | [`clock`] | the process's monotonic clock, and the one reader of the wall clock |
 //! | [`tls`] | certificates in files: judged at the start, read again when they change |
-//! | [`signal`] | SIGTERM and SIGINT |
+//! | [`files`] | settings, certificates and keys, read bounded; secrets only from their owner |
+//! | [`signal`] | SIGTERM, SIGINT and SIGHUP |
 //! | [`directory`] | the client of the directory |
 //! | [`admin`] | what an operator asks of a node over tonic |
 //! | [`stub`] | generated tonic code |
@@ -18,6 +19,7 @@ pub mod admin;
 pub mod clock;
 pub mod config;
 pub mod directory;
+pub mod files;
 pub mod lifecycle;
 pub mod listen;
 pub mod ops;

@@ -9,19 +9,22 @@ use arc_swap::ArcSwap;
 use base::{Account, LinkSid};
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::{Algorithm as Alg, DecodingKey, Validation};
+use node::files;
 use serde_json::Value;
 use wire::code::{self, Code};
 use wire::ticket::Hex;
 
+use super::Begun;
 use super::config::{Algorithm, JwtConfig, JwtKey};
 use super::ticket::{Replay, bad_reload};
-use super::{Begun, files};
 use crate::router::Proof;
 
 /// A longer token is not looked at.
 const TOKEN_BYTES_MAX: usize = 8 * 1024;
 /// A longer `jti` can't be remembered.
 const JTI_BYTES_MAX: usize = 96;
+/// Larger than any key in PEM that makes sense here.
+const FILE_BYTES_MAX: usize = 64 * 1024;
 /// A shorter secret can be guessed.
 const SECRET_BYTES_MIN: usize = 32;
 
@@ -140,18 +143,18 @@ fn read(key: &JwtKey) -> Result<DecodingKey, String> {
     let path: &PathBuf = &key.file;
     let at = |why: String| format!("{}: {why}", path.display());
     if key.algorithm == Algorithm::HS256 {
-        let secret = files::read_secret(path).map_err(|error| at(error.to_string()))?;
-        let secret = secret.trim_ascii_end();
+        let secret = files::read_secret(path, FILE_BYTES_MAX).map_err(|error| at(error.to_string()))?;
+        let secret = secret.expose().trim_ascii_end();
         if secret.len() < SECRET_BYTES_MIN {
             return Err(at(format!("a secret of HS256 needs at least {SECRET_BYTES_MIN} bytes")));
         }
         return Ok(DecodingKey::from_secret(secret));
     }
-    let pem = files::read(path).map_err(|error| at(error.to_string()))?;
+    let pem = files::read(path, FILE_BYTES_MAX).map_err(|error| at(error.to_string()))?;
     let parsed = match key.algorithm {
-        Algorithm::ES256 => DecodingKey::from_ec_pem(pem.as_bytes()),
-        Algorithm::RS256 => DecodingKey::from_rsa_pem(pem.as_bytes()),
-        Algorithm::EdDSA | Algorithm::HS256 => DecodingKey::from_ed_pem(pem.as_bytes()),
+        Algorithm::ES256 => DecodingKey::from_ec_pem(&pem),
+        Algorithm::RS256 => DecodingKey::from_rsa_pem(&pem),
+        Algorithm::EdDSA | Algorithm::HS256 => DecodingKey::from_ed_pem(&pem),
     };
     // The library's error may quote the file.
     parsed.map_err(|_| at(format!("it holds no public key of {:?} in PEM", key.algorithm)))

@@ -5,7 +5,6 @@
 
 pub mod attempts;
 pub mod config;
-mod files;
 pub mod jwt;
 pub mod ticket;
 

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use base::LinkSid;
-use node::Directory;
 use node::directory::{Claim, ClaimError};
+use node::{Directory, files};
 use parking_lot::Mutex;
 use wire::code::{self, Code};
-use wire::ticket::{Expect, Hex, Key, Keys, Ticket};
+use wire::ticket::{Expect, Hex, KEY_FILE_BYTES_MAX, Key, Keys, Ticket};
 
-use super::{Begun, Judgement, files};
+use super::{Begun, Judgement};
 use crate::router::Proof;
 
 /// How long the directory has to decide who was first.
@@ -173,8 +173,9 @@ pub fn bad_reload(why: &str) {
 
 fn load(paths: &[PathBuf], given: &[Key]) -> Result<Keys, String> {
     let read = |path: &PathBuf| {
-        let text = files::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Key::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+        let at = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
+        let text = files::read(path, KEY_FILE_BYTES_MAX).map_err(|error| at(&error))?;
+        Key::parse(&String::from_utf8_lossy(&text)).map_err(|error| at(&error))
     };
     let mut keys = paths.iter().map(read).collect::<Result<Vec<_>, _>>()?;
     keys.extend(given.iter().cloned());

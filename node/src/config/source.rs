@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::problem::{Place, Problem};
 use super::schema::Keys;
 use super::tree::{self, Entry, Table, Value};
+use crate::files;
 
 /// What environment variables of ours begin with. `__` stands between the parts of a key: `LINKSTEAD_NODE__ID`.
 /// Variables without a `__` after it are not configuration.
@@ -13,7 +14,7 @@ pub const ENV_PREFIX: &str = "LINKSTEAD_";
 /// Files may include files, this deep.
 const INCLUDE_DEPTH_MAX: usize = 8;
 /// No configuration is larger.
-const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The values that a built-in profile brings along, below everything that is written anywhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,14 +185,7 @@ fn paths(include: Entry, path: &Path, depth: usize, problems: &mut Vec<Problem>)
 
 fn read(path: &Path) -> Result<String, Problem> {
     let problem = |why: String| Problem::File { path: path.to_owned(), why };
-    let meta = std::fs::metadata(path).map_err(|error| problem(format!("can't be read: {error}")))?;
-    if meta.is_dir() {
-        return Err(problem("is a directory, not a file".to_owned()));
-    }
-    if meta.len() > FILE_BYTES_MAX {
-        return Err(problem(format!("has {} bytes, more than any configuration has", meta.len())));
-    }
-    let bytes = std::fs::read(path).map_err(|error| problem(format!("can't be read: {error}")))?;
+    let bytes = files::read_any(path, FILE_BYTES_MAX).map_err(|error| problem(error.to_string()))?;
     let text = String::from_utf8(bytes).map_err(|_| problem("is not UTF-8 text".to_owned()))?;
     if text.trim().is_empty() {
         return Err(problem("is empty".to_owned()));

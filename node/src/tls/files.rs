@@ -1,7 +1,5 @@
 //! Reading certificates and keys: from files that nobody else may read, and only what holds now.
 
-use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,11 +8,10 @@ use net::tls::{Identity, Material, MaterialError};
 
 use crate::clock;
 use crate::config::BadSetting;
+use crate::files::{self, FileError};
 
 /// No certificate file is larger.
-const FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// What a key file's mode may have at most: its owner reads and writes.
-const KEY_MODE: u32 = 0o600;
+const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 /// A certificate's file and its key's.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,13 +35,13 @@ impl Files {
 
     /// What the files hold, if it is good now, and a digest that tells one content from another.
     pub fn read(&self) -> Result<(Material, u64), BadSetting> {
-        let ca = self.ca.as_ref().map(|path| self.bytes("ca", path, None)).transpose()?;
-        let cert = self.bytes("cert", &self.pair.cert, None)?;
-        let key = self.bytes("key", &self.pair.key, Some(KEY_MODE))?;
-        let digest = hash::parts([ca.as_deref().unwrap_or_default(), &cert, &key]);
+        let ca = self.ca.as_ref().map(|path| self.of("ca", path, files::read)).transpose()?;
+        let cert = self.of("cert", &self.pair.cert, files::read)?;
+        let key = self.of("key", &self.pair.key, files::read_secret)?;
+        let digest = hash::parts([ca.as_deref().unwrap_or_default(), &cert, key.expose()]);
         let material = match &ca {
-            Some(ca) => Material::node(ca, &cert, &key),
-            None => Material::players(&cert, &key),
+            Some(ca) => Material::node(ca, &cert, key.expose()),
+            None => Material::players(&cert, key.expose()),
         };
         let material = material.map_err(|error| self.bad(key_of(&error), error))?;
         self.judge_time(&material)?;
@@ -81,29 +78,15 @@ impl Files {
         Ok(())
     }
 
-    fn bytes(&self, key: &str, path: &Path, mode_max: Option<u32>) -> Result<Vec<u8>, BadSetting> {
-        let bad = |why: String| BadSetting::new(self.section, key, format!("{}: {why}", path.display()));
-        let unread = |error: std::io::Error| bad(format!("can't be read: {error}"));
-        let file = std::fs::File::open(path).map_err(unread)?;
-        let meta = file.metadata().map_err(unread)?;
-        if !meta.is_file() {
-            return Err(bad("is no file".to_owned()));
-        }
-        // Judged on the opened file, so that nobody exchanges it in between.
-        let mode = meta.permissions().mode() & 0o777;
-        if let Some(max) = mode_max
-            && mode & !max != 0
-        {
-            let why =
-                format!("has mode {mode:04o}, so others can read the key; run: chmod 600 {}", path.display());
-            return Err(bad(why));
-        }
-        let mut bytes = Vec::new();
-        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unread)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            return Err(bad("is larger than any certificate".to_owned()));
-        }
-        Ok(bytes)
+    /// The content of a file, or which setting names one that can't be used.
+    fn of<T>(
+        &self,
+        key: &str,
+        path: &Path,
+        read: impl Fn(&Path, usize) -> Result<T, FileError>,
+    ) -> Result<T, BadSetting> {
+        let bad = |error| BadSetting::new(self.section, key, format!("{}: {error}", path.display()));
+        read(path, FILE_BYTES_MAX).map_err(bad)
     }
 }
 

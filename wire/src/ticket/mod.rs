@@ -27,7 +27,7 @@ use base::Account;
 
 use crate::code::{self, Code};
 
-pub use key::{BadKey, Key, Keys, Signer};
+pub use key::{BadKey, KEY_FILE_BYTES_MAX, Key, Keys, Signer};
 pub use verify::Expect;
 
 /// What every signature covers before the ticket's own bytes, so that no other signature of the same key is a ticket.
