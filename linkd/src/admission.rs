@@ -1,11 +1,12 @@
 //! How many may be inside: connections in all, per address, and not yet logged in. Shared by all workers. Who is turned
 //! away before a session began is counted here, by cause.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use net::strangers::PerAddress;
 use parking_lot::Mutex;
 use wire::code::{self, Code};
 
@@ -97,7 +98,7 @@ pub struct Door {
 struct Inside {
     connections: usize,
     unauthed: usize,
-    per_address: HashMap<IpAddr, usize>,
+    per_address: PerAddress,
 }
 
 /// One connection's place; dropping it leaves.
@@ -156,13 +157,9 @@ impl Admission {
     /// The client's address is known now: its own cap may refuse it.
     pub fn comes_from(&mut self, address: IpAddr) -> Result<(), Turned> {
         debug_assert!(self.address.is_none());
-        let address = address.to_canonical();
-        let mut inside = self.door.inside.lock();
-        let from_here = inside.per_address.entry(address).or_default();
-        if *from_here >= self.door.caps.per_address_max {
+        if !self.door.inside.lock().per_address.enter(address, self.door.caps.per_address_max) {
             return Err(Turned::TooManyFromAddress);
         }
-        *from_here += 1;
         self.address = Some(address);
         Ok(())
     }
@@ -185,12 +182,8 @@ impl Drop for Admission {
         let mut inside = self.door.inside.lock();
         inside.connections -= 1;
         inside.unauthed -= usize::from(!self.authed);
-        let Some(address) = self.address else { return };
-        if let Some(count) = inside.per_address.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                inside.per_address.remove(&address);
-            }
+        if let Some(address) = self.address {
+            inside.per_address.leave(address);
         }
     }
 }

@@ -24,7 +24,43 @@ pub struct Strangers {
 #[derive(Debug, Default)]
 struct Here {
     all: usize,
-    per_address: HashMap<IpAddr, usize>,
+    per_address: PerAddress,
+}
+
+/// How many are here from each address. Who is counted leaves with the address they came with.
+#[derive(Debug, Default)]
+pub struct PerAddress(HashMap<IpAddr, usize>);
+
+impl PerAddress {
+    /// Counts one more from `address`; false, and nothing changes: there are `max` already.
+    pub fn enter(&mut self, address: IpAddr, max: usize) -> bool {
+        let address = address.to_canonical();
+        let from_here = self.0.get(&address).copied().unwrap_or_default();
+        let room = from_here < max;
+        if room {
+            self.0.insert(address, from_here + 1);
+        }
+        room
+    }
+
+    pub fn leave(&mut self, address: IpAddr) {
+        let address = address.to_canonical();
+        if let Some(count) = self.0.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&address);
+            }
+        }
+    }
+
+    /// Addresses that somebody is here from.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
 }
 
 /// One stranger's place; dropping it makes room.
@@ -60,17 +96,14 @@ impl Strangers {
     }
 
     pub fn enter(&self, address: IpAddr) -> Result<Place, Full> {
-        let address = address.to_canonical();
         let mut here = self.here.lock();
         if here.all >= self.max {
             return Err(Full::Everywhere);
         }
-        let from_here = here.per_address.get(&address).copied().unwrap_or_default();
-        if from_here >= self.per_address_max {
+        if !here.per_address.enter(address, self.per_address_max) {
             return Err(Full::FromAddress);
         }
         here.all += 1;
-        here.per_address.insert(address, from_here + 1);
         Ok(Place { strangers: self.clone(), address })
     }
 
@@ -112,12 +145,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut here = self.strangers.here.lock();
         here.all -= 1;
-        if let Some(count) = here.per_address.get_mut(&self.address) {
-            *count -= 1;
-            if *count == 0 {
-                here.per_address.remove(&self.address);
-            }
-        }
+        here.per_address.leave(self.address);
     }
 }
 

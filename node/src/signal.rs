@@ -2,9 +2,11 @@
 //! are read anew.
 
 use std::io;
+use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::shutdown::Shutdown;
 
@@ -26,9 +28,36 @@ pub fn take_over(shutdown: Shutdown) -> io::Result<JoinHandle<()>> {
     }))
 }
 
-/// Each SIGHUP, from now on: files that may change are read anew. Every listener hears all of them.
-pub fn hangups() -> io::Result<Signal> {
-    signal(SignalKind::hangup())
+/// When files that may change are looked at: every so often, and at each SIGHUP from now on. Every one hears all of them.
+#[derive(Debug)]
+pub struct Looks {
+    hangups: Option<Signal>,
+    tick: Interval,
+}
+
+impl Looks {
+    /// The first look by time comes after `every`, which is not zero. Where SIGHUP can't be heard, time alone counts.
+    pub fn new(every: Duration) -> Self {
+        let hangups = match signal(SignalKind::hangup()) {
+            Ok(hangups) => Some(hangups),
+            Err(error) => {
+                tracing::warn!(%error, "SIGHUP can't be heard; files are read again by time only");
+                None
+            }
+        };
+        let mut tick = tokio::time::interval_at(Instant::now() + every, every);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { hangups, tick }
+    }
+
+    /// Waits for the next look. True: an operator asks for it. Cancel-safe.
+    pub async fn next(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            Some(()) = async { self.hangups.as_mut()?.recv().await } => true,
+            _ = self.tick.tick() => false,
+        }
+    }
 }
 
 fn received(shutdown: &Shutdown, name: &str) {

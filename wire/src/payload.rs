@@ -50,17 +50,20 @@ impl From<Truncated> for BadPayload {
 
 const CODE_PRESENT: u8 = 0x20;
 
+/// What kind of frame has this payload, without reading on.
+pub fn family(payload: &[u8]) -> Result<Family, BadPayload> {
+    match payload.first().ok_or(BadPayload::Truncated)? & !CODE_PRESENT {
+        0 => Ok(Family::Response),
+        1 => Ok(Family::Request),
+        2 => Ok(Family::Protocol),
+        _ => Err(BadPayload::Family(payload[0])),
+    }
+}
+
 /// Splits a payload into head and body.
 pub fn decode(payload: &[u8]) -> Result<(Head, &[u8]), BadPayload> {
-    let mut rest = payload;
-    let first = *rest.first().ok_or(BadPayload::Truncated)?;
-    rest = &rest[1..];
-    let family = match first & !CODE_PRESENT {
-        0 => Family::Response,
-        1 => Family::Request,
-        2 => Family::Protocol,
-        _ => return Err(BadPayload::Family(first)),
-    };
+    let family = family(payload)?;
+    let (first, mut rest) = (payload[0], &payload[1..]);
     let code = if first & CODE_PRESENT != 0 { varint::read_long(&mut rest)? } else { 0 };
     let session = if family == Family::Protocol { 0 } else { varint::read_long(&mut rest)? };
     Ok((Head { family, code, session }, rest))

@@ -4,8 +4,10 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use base::{Mono, Span};
+use base::Mono;
 use parking_lot::Mutex;
+
+use crate::router::{Bucket, Rate};
 
 /// Addresses remembered at once, in two halves: when the newer half is full, the older one is forgotten. Who comes from
 /// that many addresses is held back by the caps of the door.
@@ -14,57 +16,42 @@ const ADDRESSES_MAX: usize = 65_536;
 /// The table of all workers.
 #[derive(Debug)]
 pub struct Attempts {
-    /// How much of the burst grows back in a second.
-    per_second: u32,
-    burst: u32,
+    failures: Rate,
     halves: Mutex<Halves>,
 }
 
 #[derive(Debug, Default)]
 struct Halves {
-    newer: HashMap<IpAddr, Debt>,
-    older: HashMap<IpAddr, Debt>,
+    newer: HashMap<IpAddr, Bucket>,
+    older: HashMap<IpAddr, Bucket>,
 }
-
-/// When the address will have paid off its failures.
-#[derive(Debug, Clone, Copy)]
-struct Debt(Mono);
 
 impl Attempts {
     pub fn new(per_second: u32, burst: u32) -> Self {
-        Self { per_second: per_second.max(1), burst: burst.max(1), halves: Mutex::default() }
+        let failures = Rate::new(per_second.max(1).into(), burst.max(1).into());
+        Self { failures, halves: Mutex::default() }
     }
 
     /// Whether another try is looked at.
     pub fn allowed(&self, now: Mono, address: IpAddr) -> bool {
         let address = network(address);
         let halves = self.halves.lock();
-        let debt = halves.newer.get(&address).or_else(|| halves.older.get(&address));
-        debt.is_none_or(|debt| debt.0.since(now) + self.price() <= self.whole())
+        let failed = halves.newer.get(&address).or_else(|| halves.older.get(&address));
+        failed.is_none_or(|failed| failed.has_room(now, self.failures, 1))
     }
 
     /// A try failed.
     pub fn failed(&self, now: Mono, address: IpAddr) {
         let address = network(address);
-        let price = self.price();
         let mut halves = self.halves.lock();
         let old = halves.older.remove(&address);
-        let debt = halves.newer.get(&address).copied().or(old).unwrap_or(Debt(now));
+        let mut failed = halves.newer.get(&address).copied().or(old).unwrap_or_default();
         if halves.newer.len() >= ADDRESSES_MAX / 2 && !halves.newer.contains_key(&address) {
             halves.older = std::mem::take(&mut halves.newer);
         }
-        let paid = if debt.0 > now { debt.0 } else { now };
-        let debt = Debt((paid + price).min(now + self.whole() + price));
-        halves.newer.insert(address, debt);
-    }
-
-    /// What one failure costs.
-    fn price(&self) -> Span {
-        Span(1_000_000 / u64::from(self.per_second))
-    }
-
-    fn whole(&self) -> Span {
-        self.price().times(self.burst.into())
+        // Tries that were under way already prolong the wait by one at most.
+        failed.take_at_most(now, self.failures, 1, 1);
+        halves.newer.insert(address, failed);
     }
 
     #[cfg(test)]
@@ -85,6 +72,7 @@ fn network(address: IpAddr) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::Span;
 
     /// Holds: BI-026.
     #[test]

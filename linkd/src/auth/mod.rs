@@ -136,24 +136,9 @@ impl Gate {
 
 /// Reads key files anew every `every`, and at once at SIGHUP.
 pub async fn keep_keys(gate: Arc<Gate>, every: Duration) {
-    let mut hangups = match node::signal::hangups() {
-        Ok(hangups) => Some(hangups),
-        Err(error) => {
-            tracing::warn!(%error, "SIGHUP can't be heard; keys are read anew only by time");
-            None
-        }
-    };
+    let mut looks = node::signal::Looks::new(every);
     loop {
-        let hangup = async {
-            match &mut hangups {
-                Some(hangups) => hangups.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = hangup => {}
-            () = tokio::time::sleep(every) => {}
-        }
+        looks.next().await;
         let gate = gate.clone();
         // Files may be slow.
         let reloaded = tokio::task::spawn_blocking(move || gate.reload()).await;

@@ -35,7 +35,7 @@ pub use guard::{Bounds, Gate, Load as Weight};
 pub use module::Choice;
 pub use provider::{Load, ProviderRef};
 pub use push::{Pushed, SLOTS_PER_TURN};
-pub use rate::Rate;
+pub use rate::{Bucket, Rate};
 pub use session::slot;
 
 use client::Knock;

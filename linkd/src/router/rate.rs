@@ -24,7 +24,7 @@ pub enum Taken {
     Flood,
 }
 
-/// One session's bucket. Eight bytes.
+/// What came so far. Eight bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bucket {
     paid_until_ns: u64,
@@ -55,14 +55,35 @@ impl Bucket {
         if rate == Rate::OFF || base::planted::is("rate_not_enforced") {
             return Taken::Within;
         }
-        let now_ns = now.0.saturating_mul(1_000);
-        self.paid_until_ns = self.paid_until_ns.max(now_ns).saturating_add(rate.nanos(amount));
-        match self.paid_until_ns - now_ns {
+        let ahead = self.ahead(now, rate, amount);
+        self.paid_until_ns = nanos(now).saturating_add(ahead);
+        match ahead {
             ahead if ahead <= rate.burst_ns => Taken::Within,
             ahead if ahead <= rate.burst_ns.saturating_mul(2) => Taken::Over,
             _ => Taken::Flood,
         }
     }
+
+    /// Whether `amount` more would be within the burst. Takes nothing.
+    pub fn has_room(&self, now: Mono, rate: Rate, amount: u64) -> bool {
+        self.ahead(now, rate, amount) <= rate.burst_ns
+    }
+
+    /// As [`take`](Self::take), but never more than `most` beyond the burst is remembered.
+    pub fn take_at_most(&mut self, now: Mono, rate: Rate, amount: u64, most: u64) {
+        let ahead = self.ahead(now, rate, amount).min(rate.burst_ns.saturating_add(rate.nanos(most)));
+        self.paid_until_ns = nanos(now).saturating_add(ahead);
+    }
+
+    /// How far ahead of the steady rate everything with `amount` more would be.
+    fn ahead(&self, now: Mono, rate: Rate, amount: u64) -> u64 {
+        let now = nanos(now);
+        self.paid_until_ns.max(now).saturating_add(rate.nanos(amount)) - now
+    }
+}
+
+fn nanos(now: Mono) -> u64 {
+    now.0.saturating_mul(1_000)
 }
 
 #[cfg(test)]

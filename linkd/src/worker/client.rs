@@ -18,7 +18,7 @@ use wire::code::{self, Code};
 use wire::frame::{self, BadFrame, Decoded};
 use wire::handshake;
 use wire::link::Dispatch;
-use wire::payload::Family;
+use wire::payload::{self, Family};
 
 use super::Transport;
 use super::state::{Client, State, Worker};
@@ -278,7 +278,9 @@ impl State {
             match action {
                 Action::Dispatch { to, sid, type_id, level, bound } => {
                     let dispatch = Dispatch { link_sid: sid, type_id };
-                    let weight = Weight { family: family(frame), level, bound, bytes: frame.whole.len() };
+                    // The router dispatches only what has a readable head.
+                    let family = payload::family(frame.payload).unwrap_or(Family::Protocol);
+                    let weight = Weight { family, level, bound, bytes: frame.whole.len() };
                     if let Err(why) = self.dispatch(now, to, dispatch, weight, frame.payload) {
                         not_sent = Some((to, why));
                     }
@@ -302,15 +304,6 @@ impl State {
         let high = self.bounds.backlog_bytes_max;
         let full = |outbox: &&Outbox| outbox.queued() as u64 > high;
         self.touched_providers.iter().filter_map(provider).map(|p| &p.link.outbox).find(full).cloned()
-    }
-}
-
-/// The router has judged the payload already: its first byte says what it is.
-fn family(frame: Frame<'_>) -> Family {
-    match frame.payload.first().map(|byte| byte & 0x1f) {
-        Some(0) => Family::Response,
-        Some(1) => Family::Request,
-        _ => Family::Protocol,
     }
 }
 

@@ -16,6 +16,7 @@ use wire::link::{
     broadcast_version,
 };
 use wire::node::{Frame, Kind};
+use wire::payload::{self, Family};
 
 use super::Guest;
 use super::state::Worker;
@@ -156,8 +157,7 @@ impl Inbound {
     fn pushed(&self, frame: Frame<'_>) -> Result<Option<Pushed>, Closed> {
         match frame::decode(frame.body, PAYLOAD_BYTES_CEILING) {
             Ok(Decoded::Frame(whole)) if whole.whole.len() == frame.body.len() => {
-                // The family stands in the low bits; 0 is a response.
-                let reply = whole.payload.first().is_some_and(|family| family & 0x1f == 0);
+                let reply = payload::family(whole.payload) == Ok(Family::Response);
                 Ok(Some(Pushed { level: frame.meta.level, bytes: frame.body.len(), reply }))
             }
             Ok(_) => Err(bad("a Send's body is not exactly one frame")),

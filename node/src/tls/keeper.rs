@@ -4,11 +4,10 @@
 use std::time::Duration;
 
 use net::tls::{Material, MaterialError};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::MissedTickBehavior;
 
 use super::files::{Files, unix_seconds};
 use crate::ops::Readiness;
+use crate::signal::Looks;
 
 /// Days before the end of a certificate's time at which somebody is told.
 const DAYS: [i64; 3] = [30, 7, 1];
@@ -52,21 +51,10 @@ impl Keeper {
 
     /// Never ends by itself.
     pub async fn run(mut self, look: Duration) {
-        let mut hangup = match signal(SignalKind::hangup()) {
-            Ok(hangup) => Some(hangup),
-            Err(error) => {
-                tracing::warn!(%error, "SIGHUP can't be taken over; certificates are read again by time only");
-                None
-            }
-        };
-        let mut tick = tokio::time::interval(look);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut looks = Looks::new(look);
+        self.look(false);
         loop {
-            let asked = tokio::select! {
-                biased;
-                Some(()) = async { hangup.as_mut()?.recv().await } => true,
-                _ = tick.tick() => false,
-            };
+            let asked = looks.next().await;
             self.look(asked);
         }
     }
