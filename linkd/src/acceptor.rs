@@ -70,6 +70,7 @@ pub async fn clients<N: NetIo>(io: N, listener: N::Listener, port: Port, door: D
             Ok(stream) => stream,
             Err(error) => {
                 tracing::debug!(%addr, %error, "a client was gone before it was taken in");
+                door.turned_away(Turned::Left);
                 continue;
             }
         };
@@ -142,7 +143,7 @@ async fn hand_over<N: NetIo>(
     let guest = Box::new(Guest { addr, wanted, workers, conn, ours, security: greeting.security, place });
     let posted = io.detach(stream).map(|stream| worker.mailbox.post(Letter::Provider { stream, guest }));
     if !matches!(posted, Ok(Ok(()))) {
-        metrics::counter!("linkstead_linkd_handover_refused_total").increment(1);
+        provider_refused("handover");
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a worker counts: plain padded counters of its own, summed when somebody looks.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crossbeam::utils::CachePadded;
@@ -65,12 +66,12 @@ pub struct Totals {
     /// Client frames handed to providers.
     pub dispatched: u64,
     /// Of them, those that were closed by us, by code.
-    pub closed_by: std::collections::BTreeMap<&'static str, u64>,
+    pub closed_by: BTreeMap<&'static str, u64>,
     /// Requests answered with a refusal, and by code.
     pub refused: u64,
-    pub refused_by: std::collections::BTreeMap<&'static str, u64>,
+    pub refused_by: BTreeMap<&'static str, u64>,
     /// Frames not delivered with nobody to tell, by cause.
-    pub dropped: std::collections::BTreeMap<&'static str, u64>,
+    pub dropped: BTreeMap<&'static str, u64>,
 }
 
 /// Wraps, so that adding `u64::MAX` subtracts one.
@@ -84,7 +85,7 @@ fn place(code: Option<&'static Code>) -> usize {
     code::ALL.iter().position(|code| code.number == number).unwrap_or(0)
 }
 
-fn by_code(cells: &[AtomicU64; CODES], sums: &mut std::collections::BTreeMap<&'static str, u64>) {
+fn by_code(cells: &[AtomicU64; CODES], sums: &mut BTreeMap<&'static str, u64>) {
     for (code, count) in code::ALL.iter().zip(cells) {
         let count = count.load(Relaxed);
         if count > 0 {

@@ -6,7 +6,7 @@
 //! | [`config`] | the `[linkd]` section |
 //! | [`gateway`] | one linkd in a process: start, status, kick, stop |
 //! | [`crew`] | its workers' threads |
-//! | [`acceptor`] | the two listeners |
+//! | [`acceptor`] | the listeners |
 //! | [`auth`] | who players are: tickets, tokens, the game's own judgement |
 //! | [`admission`] | the door: how many may be inside |
 //! | [`worker`] | one thread: connections in, bytes out |

@@ -106,7 +106,7 @@ pub struct Bounds {
 
 /// A client's frame on its way to a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Load {
+pub struct Weight {
     pub family: Family,
     pub level: Level,
     /// The session is bound there.
@@ -116,14 +116,14 @@ pub struct Load {
 
 /// The guard toward one provider.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Gate {
+pub struct Guard {
     backlog: u64,
     smoothed: u64,
     at: Mono,
     requests: Meter,
 }
 
-impl Gate {
+impl Guard {
     /// This many bytes wait for the provider.
     pub fn observe(&mut self, now: Mono, backlog: usize) {
         // Longer ago is as good as for ever, and can't overflow.
@@ -136,28 +136,28 @@ impl Gate {
 
     /// Lets a frame through, or says why not: a request is then answered Busy. A one-way message that can't be answered
     /// is let through as long as its client can be held back instead; only a sheddable one is given up.
-    pub fn admit(&mut self, now: Mono, bounds: Bounds, load: Load) -> Result<(), Loss> {
-        let request = load.family == Family::Request;
-        let spared = load.family == Family::Response || load.level == Level::CriticalPlus && load.bound;
+    pub fn admit(&mut self, now: Mono, bounds: Bounds, weight: Weight) -> Result<(), Loss> {
+        let request = weight.family == Family::Request;
+        let spared = weight.family == Family::Response || weight.level == Level::CriticalPlus && weight.bound;
         if !spared {
-            self.judge(now, bounds, load)?;
+            self.judge(now, bounds, weight)?;
         }
-        self.backlog += load.bytes as u64;
+        self.backlog += weight.bytes as u64;
         if request {
             self.requests.add(now, 1);
         }
         Ok(())
     }
 
-    fn judge(&mut self, now: Mono, bounds: Bounds, load: Load) -> Result<(), Loss> {
-        let request = load.family == Family::Request;
+    fn judge(&mut self, now: Mono, bounds: Bounds, weight: Weight) -> Result<(), Loss> {
+        let request = weight.family == Family::Request;
         let rate = match request {
             true => Pressure::of(self.requests.per_second(now), bounds.requests_per_second_max),
             false => Pressure::Calm,
         };
         let crowded = Pressure::of(self.smoothed, bounds.backlog_bytes_max).max(rate);
-        let full = Pressure::of(self.backlog + load.bytes as u64, bounds.backlog_bytes_max).max(rate);
-        if load.level == Level::Sheddable && (crowded >= Pressure::High || full == Pressure::Full) {
+        let full = Pressure::of(self.backlog + weight.bytes as u64, bounds.backlog_bytes_max).max(rate);
+        if weight.level == Level::Sheddable && (crowded >= Pressure::High || full == Pressure::Full) {
             return Err(Loss::ProviderShed);
         }
         if request && full == Pressure::Full {
@@ -173,17 +173,17 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds { backlog_bytes_max: 1_000, requests_per_second_max: 0 };
 
-    fn load(family: Family, level: Level, bound: bool) -> Load {
-        Load { family, level, bound, bytes: 10 }
+    fn weigh(family: Family, level: Level, bound: bool) -> Weight {
+        Weight { family, level, bound, bytes: 10 }
     }
 
     /// What each level gets at a backlog that has stood for long.
     fn admitted(backlog: usize, family: Family, bound: bool) -> [Result<(), Loss>; 4] {
         Level::ALL.map(|level| {
-            let mut gate = Gate::default();
-            gate.observe(Mono(0), backlog);
-            gate.observe(Mono(60_000_000), backlog);
-            gate.admit(Mono(60_000_000), BOUNDS, load(family, level, bound))
+            let mut guard = Guard::default();
+            guard.observe(Mono(0), backlog);
+            guard.observe(Mono(60_000_000), backlog);
+            guard.admit(Mono(60_000_000), BOUNDS, weigh(family, level, bound))
         })
     }
 
@@ -200,25 +200,25 @@ mod tests {
 
     #[test]
     fn one_batch_sheds_nothing_and_the_limit_holds_within_it() {
-        let mut gate = Gate::default();
-        gate.observe(Mono(0), 0);
-        gate.observe(Mono(50), 900);
-        let sheddable = load(Family::Request, Level::Sheddable, true);
-        assert_eq!(gate.admit(Mono(50), BOUNDS, sheddable), Ok(()));
-        let normal = load(Family::Request, Level::Normal, true);
-        let admitted = (0..20).filter(|_| gate.admit(Mono(50), BOUNDS, normal).is_ok()).count();
+        let mut guard = Guard::default();
+        guard.observe(Mono(0), 0);
+        guard.observe(Mono(50), 900);
+        let sheddable = weigh(Family::Request, Level::Sheddable, true);
+        assert_eq!(guard.admit(Mono(50), BOUNDS, sheddable), Ok(()));
+        let normal = weigh(Family::Request, Level::Normal, true);
+        let admitted = (0..20).filter(|_| guard.admit(Mono(50), BOUNDS, normal).is_ok()).count();
         assert_eq!(admitted, 9);
     }
 
     #[test]
     fn a_rate_of_requests_is_smoothed_and_bounded() {
         let bounds = Bounds { backlog_bytes_max: 1 << 20, requests_per_second_max: 100 };
-        let (mut gate, mut now) = (Gate::default(), Mono(0));
+        let (mut guard, mut now) = (Guard::default(), Mono(0));
         let mut admitted = 0;
         for _ in 0..10_000 {
             now += Span::millis(1);
             admitted +=
-                u32::from(gate.admit(now, bounds, load(Family::Request, Level::Normal, true)).is_ok());
+                u32::from(guard.admit(now, bounds, weigh(Family::Request, Level::Normal, true)).is_ok());
         }
         assert!((950..=1_200).contains(&admitted), "{admitted} in 10 s at 100 per second");
     }

@@ -31,7 +31,7 @@ use wire::link::message;
 use wire::{Frame, Level};
 
 pub use auth::{Judge, Proof};
-pub use guard::{Bounds, Gate, Load as Weight};
+pub use guard::{Bounds, Guard, Weight};
 pub use module::Choice;
 pub use provider::{Load, ProviderRef};
 pub use push::{Pushed, SLOTS_PER_TURN};

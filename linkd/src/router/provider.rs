@@ -494,7 +494,7 @@ impl Router {
     pub(super) fn provider_closed(&mut self, conn: Generation, actions: &mut Vec<Action>) {
         let Some(provider) = self.providers.by_conn(conn).map(|p| p.reference()) else { return };
         let Some(gone) = self.providers.remove(conn) else { return };
-        self.forget_broadcasts(conn, actions);
+        self.forget_broadcasts(conn);
         self.nodes.remove(&gone.node, conn);
         self.servers.remove(&gone.server, conn);
         for &id in gone.static_modules.iter().chain(&gone.dynamic_modules) {

@@ -202,7 +202,7 @@ impl Router {
     }
 
     /// A provider is gone: nobody waits for its broadcasts, but who was promised one gets it.
-    pub(super) fn forget_broadcasts(&mut self, conn: Generation, _actions: &mut Vec<Action>) {
+    pub(super) fn forget_broadcasts(&mut self, conn: Generation) {
         for under in self.broadcasts.under.iter_mut().filter(|under| under.to.conn == conn) {
             under.to.call = 0;
         }

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use base::Mono;
 use net::proxy::{self, BadHeader};
 use net::{Secured, ws};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -32,15 +31,14 @@ pub fn enter<S: Stream>(
     admission: Admission,
     transport: Transport,
 ) {
-    let since = worker.now();
-    let layers = &worker.settings.layers;
-    if transport == Transport::Tcp && !layers.proxy && worker.settings.tls.is_none() {
-        return client::open(worker, stream, Arrival { addr, admission, transport, since, pulse: None });
+    let arrival = Arrival { addr, admission, transport, since: worker.now(), pulse: None };
+    if transport == Transport::Tcp && !worker.settings.layers.proxy && worker.settings.tls.is_none() {
+        return client::open(worker, stream, arrival);
     }
-    let (worker, door) = (worker.clone(), admission.door());
+    let (worker, door) = (worker.clone(), arrival.admission.door());
     tokio::task::spawn_local(async move {
         let _entering = worker.entering();
-        let climbing = climb(&worker, stream, addr, admission, transport, since);
+        let climbing = climb(&worker, stream, arrival);
         let turned = tokio::select! {
             biased;
             () = worker.closing.cancelled() => Some(Turned::Stopping),
@@ -56,43 +54,35 @@ pub fn enter<S: Stream>(
     });
 }
 
-async fn climb<S: Stream>(
-    worker: &Rc<Worker>,
-    mut stream: S,
-    mut addr: SocketAddr,
-    mut admission: Admission,
-    transport: Transport,
-    since: Mono,
-) -> Result<(), Turned> {
-    if worker.settings.layers.proxy {
+async fn climb<S: Stream>(worker: &Rc<Worker>, mut stream: S, mut arrival: Arrival) -> Result<(), Turned> {
+    let layers = &worker.settings.layers;
+    if layers.proxy {
         let named = proxy::read(&mut stream).await.map_err(|error| proxy_failed(&error))?;
         if let Some(client) = named.filter(|_| !base::planted::is("proxy_address_ignored")) {
-            addr = client;
+            arrival.addr = client;
         }
-        if let Err(why) = admission.comes_from(addr.ip()) {
+        if let Err(why) = arrival.admission.comes_from(arrival.addr.ip()) {
             // Nothing can be said in clear where TLS is expected.
             if let Some(code) = why.code().filter(|_| worker.settings.tls.is_none()) {
-                let told = acceptor::tell(&mut stream, transport, code);
+                let told = acceptor::tell(&mut stream, arrival.transport, code);
                 let _ = tokio::time::timeout(LAST_WORDS, told).await;
             }
             return Err(why);
         }
     }
+    let addr = arrival.addr;
     let stream = match &worker.settings.tls {
         None => Secured::Plain(stream),
-        Some(tls) => tls.accept(stream, worker.settings.layers.handshake_timeout).await.map_err(|error| {
+        Some(tls) => tls.accept(stream, layers.handshake_timeout).await.map_err(|error| {
             metrics::counter!("linkstead_linkd_tls_refused_total", "cause" => error.cause.label())
                 .increment(1);
             tracing::debug!(%addr, %error, "no TLS");
             Turned::Tls
         })?,
     };
-    match transport {
-        Transport::Tcp => {
-            client::open(worker, stream, Arrival { addr, admission, transport, since, pulse: None });
-        }
+    match arrival.transport {
+        Transport::Tcp => client::open(worker, stream, arrival),
         Transport::WebSocket => {
-            let layers = &worker.settings.layers;
             let accepted = ws::accept(stream, &layers.origins, layers.message_bytes_max).await;
             let stream = accepted.map_err(|refused| match refused {
                 ws::Refused::Io(_) => Turned::Left,
@@ -101,8 +91,8 @@ async fn climb<S: Stream>(
                     Turned::Upgrade
                 }
             })?;
-            let pulse = Some(stream.pulse());
-            client::open(worker, stream, Arrival { addr, admission, transport, since, pulse });
+            arrival.pulse = Some(stream.pulse());
+            client::open(worker, stream, arrival);
         }
     }
     Ok(())

@@ -24,7 +24,7 @@ use tokio::task::LocalSet;
 use tokio::time::MissedTickBehavior;
 use wire::code::Code;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, Turned};
 use crate::auth::Gate;
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
@@ -164,7 +164,10 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
             letter = mailbox.next() => match letter {
                 Letter::Client { stream, addr, admission, transport } => match io.attach(stream) {
                     Ok(stream) => entry::enter(&worker, stream, addr, admission, transport),
-                    Err(error) => tracing::warn!(%addr, %error, "a client connection could not be taken over"),
+                    Err(error) => {
+                        tracing::warn!(%addr, %error, "a client connection could not be taken over");
+                        admission.door().turned_away(Turned::Handover);
+                    }
                 },
                 Letter::Provider { stream, guest } => match io.attach(stream) {
                     Ok(stream) => provider::open(&worker, stream, *guest),

@@ -141,11 +141,11 @@ impl State {
         let provider = self.provider(to).ok_or(Loss::NoProvider)?;
         let fresh = !provider.touched;
         if fresh {
-            // Once in a batch: what the batch itself adds, the gate knows.
-            provider.gate.observe(now, provider.link.outbox.queued());
+            // Once in a batch: what the batch itself adds, the guard knows.
+            provider.guard.observe(now, provider.link.outbox.queued());
             provider.touched = true;
         }
-        let admitted = provider.gate.admit(now, bounds, weight).and_then(|()| {
+        let admitted = provider.guard.admit(now, bounds, weight).and_then(|()| {
             let (meta, head) = (Meta::notice(link::DISPATCH), dispatch.encode());
             provider.link.push(&meta, &head, payload).map_err(|error| match error {
                 NotQueued::Full { .. } => Loss::ProviderFull,
@@ -175,7 +175,8 @@ impl State {
         }
     }
 
-    /// Queues a frame for a client; false: it was not, and that is counted. A client that doesn't read loses its connection, never a single frame.
+    /// Queues a frame for a client; false: it was not, and that is counted. A client that doesn't read loses its
+    /// connection, never a single frame.
     fn queue_for_client(&mut self, sid: LinkSid, len: usize, write: impl FnOnce(&mut BytesMut)) -> bool {
         let Some(client) = self.client(sid) else {
             self.counters.dropped(Loss::SessionGone);

@@ -17,9 +17,9 @@ use wire::code;
 
 use super::{Settings, Transport};
 use crate::admission::Admission;
-use crate::auth::{self, Judgement};
+use crate::auth::{Gate, Judgement};
 use crate::counters::Counters;
-use crate::router::{Action, Bounds, Event, Gate, ProviderRef, Router, Summary, slot};
+use crate::router::{Action, Bounds, Event, Guard, ProviderRef, Router, Summary, slot};
 
 /// One worker. Its tasks hold it by `Rc` and borrow the state only between awaits.
 pub struct Worker {
@@ -60,7 +60,7 @@ pub struct Provider {
     pub conn: Generation,
     pub link: Link,
     /// What is let through to it.
-    pub gate: Gate,
+    pub guard: Guard,
     pub touched: bool,
 }
 
@@ -86,7 +86,7 @@ pub struct State {
     pub bounds: Bounds,
     pub counters: Arc<Counters>,
     /// Who lets players in.
-    pub gate: Arc<auth::Gate>,
+    pub gate: Arc<Gate>,
     /// Proofs that were judged while the router's actions were performed.
     pub judged: Vec<(LinkSid, Judgement)>,
     /// For judgements that come later.
@@ -94,7 +94,7 @@ pub struct State {
 }
 
 impl Worker {
-    pub fn new(settings: Settings, counters: Arc<Counters>, gate: Arc<auth::Gate>) -> Rc<Self> {
+    pub fn new(settings: Settings, counters: Arc<Counters>, gate: Arc<Gate>) -> Rc<Self> {
         Rc::new_cyclic(|worker| {
             let state = State::new(&settings, counters, gate, worker.clone());
             let (scratch, zero) = (SharedScratch::default(), Instant::now());
@@ -157,12 +157,7 @@ impl Worker {
 }
 
 impl State {
-    fn new(
-        settings: &Settings,
-        counters: Arc<Counters>,
-        gate: Arc<auth::Gate>,
-        worker: Weak<Worker>,
-    ) -> Self {
+    fn new(settings: &Settings, counters: Arc<Counters>, gate: Arc<Gate>, worker: Weak<Worker>) -> Self {
         Self {
             router: Router::new(settings.rules.clone()),
             clients: Vec::new(),
@@ -245,7 +240,8 @@ impl State {
         if self.providers.len() <= index {
             self.providers.resize_with(index + 1, || None);
         }
-        self.providers[index] = Some(Provider { conn: at.conn, link, gate: Gate::default(), touched: false });
+        self.providers[index] =
+            Some(Provider { conn: at.conn, link, guard: Guard::default(), touched: false });
     }
 
     /// Removes exactly this connection, wherever it is.
