@@ -1,7 +1,5 @@
 //! A process that opens connections, logs each in, says how long that took and then keeps them, saying nothing.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
@@ -22,9 +20,6 @@ pub struct Plan {
     /// The number of the first account.
     #[arg(long, default_value_t = 0)]
     pub first: usize,
-    /// Inside TLS, believing this authority.
-    #[arg(long)]
-    pub tls_ca: Option<PathBuf>,
 }
 
 /// What a holding process says when all are in.
@@ -38,17 +33,6 @@ pub struct Held {
 
 /// Runs until it is killed.
 pub async fn run(plan: &Plan) -> Result<()> {
-    let load = load::Plan {
-        addr: plan.addr.clone(),
-        sessions: 0,
-        window: 1,
-        body_bytes: 0,
-        warm_ms: 0,
-        measure_ms: 0,
-        login: true,
-        tls_ca: plan.tls_ca.clone(),
-    };
-    let tls = load.tls()?;
     let (mut held, mut errors) = (Vec::with_capacity(plan.count), 0);
     let began_us = node::clock::unix_micros();
     let mut coming = JoinSet::new();
@@ -56,8 +40,8 @@ pub async fn run(plan: &Plan) -> Result<()> {
     let last = plan.first + plan.count;
     while next < last || !coming.is_empty() {
         while next < last && coming.len() < AT_ONCE {
-            let (load, tls, index) = (load.clone(), tls.clone(), next);
-            coming.spawn(async move { load::connect(&load, tls.as_ref(), index).await });
+            let (addr, account) = (plan.addr.clone(), next);
+            coming.spawn(async move { load::connect(&addr, None, Some(account)).await });
             next += 1;
         }
         match coming.join_next().await {

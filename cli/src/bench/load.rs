@@ -43,14 +43,6 @@ pub struct Plan {
     pub tls_ca: Option<PathBuf>,
 }
 
-impl Plan {
-    /// What its connections believe.
-    pub(super) fn tls(&self) -> anyhow::Result<Option<ClientTls>> {
-        let Some(ca) = &self.tls_ca else { return Ok(None) };
-        Ok(Some(ClientTls::player(&std::fs::read(ca)?, NODE_NAME)?))
-    }
-}
-
 /// What a run measured.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Measured {
@@ -69,9 +61,13 @@ pub async fn run(plan: &Plan) -> anyhow::Result<Measured> {
 
 async fn measure(plan: &Plan) -> anyhow::Result<Measured> {
     let mut streams = Vec::new();
-    let tls = plan.tls()?;
+    let tls = match &plan.tls_ca {
+        Some(ca) => Some(ClientTls::player(&std::fs::read(ca)?, NODE_NAME)?),
+        None => None,
+    };
     for index in 0..plan.sessions {
-        streams.push(connect(plan, tls.as_ref(), index).await?);
+        let account = plan.login.then_some(index);
+        streams.push(connect(&plan.addr, tls.as_ref(), account).await?);
     }
     let start = Instant::now() + Duration::from_millis(plan.warm_ms);
     let end = start + Duration::from_millis(plan.measure_ms);
@@ -97,18 +93,19 @@ async fn measure(plan: &Plan) -> anyhow::Result<Measured> {
     Ok(Measured { ops_per_s, p50_us, p99_us, p999_us, errors })
 }
 
+/// A connection, logged in as an account of this number if there is one.
 pub(super) async fn connect(
-    plan: &Plan,
+    addr: &str,
     tls: Option<&ClientTls>,
-    index: usize,
+    account: Option<usize>,
 ) -> anyhow::Result<Secured<TcpStream>> {
-    let stream = Tcp::dial(&plan.addr).await?;
+    let stream = Tcp::dial(addr).await?;
     let mut stream = match tls {
         Some(tls) => tls.connect(stream, HANDSHAKE_TIMEOUT).await?,
         None => Secured::Plain(stream),
     };
-    if plan.login {
-        let (mut out, account) = (BytesMut::new(), format!("load-{index}"));
+    if let Some(number) = account {
+        let (mut out, account) = (BytesMut::new(), format!("load-{number}"));
         handshake::client_done(&mut out);
         let auth = Auth { account: account.as_bytes(), ..Auth::default() };
         payload::encode_frame(&mut out, AUTH, Head::request(1), |out| auth.encode(out));
