@@ -163,7 +163,7 @@ fn issue(
 ) -> Result<(Ticket, String), Failed> {
     let mut id = [0; 16];
     getrandom::fill(&mut id).map_err(|error| anyhow!("the system gives no random numbers: {error}"))?;
-    let now = node::clock::unix_micros() / 1_000_000;
+    let now = node::clock::unix_seconds();
     let ticket = Ticket {
         kid: signer.kid(),
         issued: now,

@@ -1,5 +1,5 @@
 //! The clock of a process. Cores receive [`Mono`] from here; the wall clock is read in this file only, and
-//! decides nothing but whether a certificate holds.
+//! decides nothing but whether certificates and tickets hold.
 
 use base::Mono;
 use tokio::time::Instant;
@@ -33,4 +33,9 @@ impl Clock {
 pub fn unix_micros() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |d| u64::try_from(d.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// The same in whole seconds, as tickets and certificates count.
+pub fn unix_seconds() -> u64 {
+    unix_micros() / 1_000_000
 }

@@ -135,7 +135,7 @@ impl Intake {
         let session = sessions.state(sid).map_err(Unfit::NoSession)?;
         let entry = self.conn.table().get(type_id);
         let entry = entry.ok_or(Unfit::Refused(&code::UNKNOWN_PROTOCOL, Some(Drop::UnknownNotify)))?;
-        if !self.conn.hub.gauge.level().admits(entry.protocol.level) {
+        if !self.conn.hub.gauge.pressure().admits(entry.protocol.level) {
             return Err(Unfit::Refused(&code::BUSY, None));
         }
         let unreadable = |_| Unfit::Refused(&code::DECODE_ERROR, Some(Drop::BadNotify));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base::{ModuleId, ProtocolId, TypeId};
 use prost::Message;
-use wire::Rpc;
 use wire::link::message;
+use wire::{Level, Rpc};
 
 use crate::answer::Answer;
 use crate::config::ModuleConfig;
@@ -50,8 +50,8 @@ pub struct Protocol {
     pub name: &'static str,
     /// The number of the request's field by whose value it is routed; 0 is none.
     pub route_by: u32,
-    /// 0 critical_plus, 1 critical, 2 normal, 3 sheddable.
-    pub level: u8,
+    /// What is given up first when there is too much.
+    pub level: Level,
     /// May overlap with the session's other requests.
     pub parallel: bool,
     /// The client expects no answer.
@@ -80,7 +80,7 @@ impl Descriptor {
             id: protocol.id,
             name: protocol.name.to_owned(),
             route_by: protocol.route_by,
-            level: protocol.level.into(),
+            level: protocol.level as u32,
         };
         let choice = config.and_then(|config| config.choice);
         message::Module {

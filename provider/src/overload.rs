@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use base::{Mono, Span};
+use wire::Level;
 
 use crate::config;
 
 /// What may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Level {
+pub enum Pressure {
     /// Everything.
     Fine = 0,
     /// All but what is sheddable.
@@ -18,21 +19,21 @@ pub enum Level {
     Overload = 2,
 }
 
-impl Level {
-    /// Whether a protocol of this level runs. 0 is critical_plus, 3 is sheddable.
-    pub fn admits(self, protocol: u8) -> bool {
+impl Pressure {
+    /// Whether a protocol of this level runs.
+    pub fn admits(self, level: Level) -> bool {
         match self {
-            Level::Fine => true,
-            Level::Threshold => protocol < 3,
-            Level::Overload => protocol == 0,
+            Pressure::Fine => true,
+            Pressure::Threshold => level < Level::Sheddable,
+            Pressure::Overload => level == Level::CriticalPlus,
         }
     }
 
     fn of(number: u8) -> Self {
         match number {
-            0 => Level::Fine,
-            1 => Level::Threshold,
-            _ => Level::Overload,
+            0 => Pressure::Fine,
+            1 => Pressure::Threshold,
+            _ => Pressure::Overload,
         }
     }
 }
@@ -47,7 +48,7 @@ pub(crate) struct Gauge {
     worst: AtomicU64,
     /// When the probe was put in front of the workers, in microseconds; 0 when none waits there.
     probe: AtomicU64,
-    level: AtomicU8,
+    pressure: AtomicU8,
 }
 
 impl Gauge {
@@ -58,12 +59,12 @@ impl Gauge {
             in_flight_max: config.in_flight_max,
             worst: AtomicU64::new(0),
             probe: AtomicU64::new(0),
-            level: AtomicU8::new(0),
+            pressure: AtomicU8::new(0),
         }
     }
 
-    pub fn level(&self) -> Level {
-        Level::of(self.level.load(Ordering::Relaxed))
+    pub fn pressure(&self) -> Pressure {
+        Pressure::of(self.pressure.load(Ordering::Relaxed))
     }
 
     /// Something waited this long before it ran, or kept others waiting this long.
@@ -84,19 +85,19 @@ impl Gauge {
 
     /// Judges what was noted since the last look. A probe that still waits counts by its age, so that a stuck pool is
     /// seen before anything comes out of it.
-    pub fn look(&self, now: Mono, in_flight: usize) -> Level {
+    pub fn look(&self, now: Mono, in_flight: usize) -> Pressure {
         let probe = self.probe.load(Ordering::Relaxed);
         let age = if probe == 0 { Span::ZERO } else { now.since(Mono(probe)) };
         let worst = Span(self.worst.swap(0, Ordering::Relaxed)).max(age);
-        let level = if worst >= self.overload || in_flight >= self.in_flight_max {
-            Level::Overload
+        let pressure = if worst >= self.overload || in_flight >= self.in_flight_max {
+            Pressure::Overload
         } else if worst >= self.threshold || in_flight >= self.in_flight_max.div_ceil(2) {
-            Level::Threshold
+            Pressure::Threshold
         } else {
-            Level::Fine
+            Pressure::Fine
         };
-        self.level.store(level as u8, Ordering::Relaxed);
-        level
+        self.pressure.store(pressure as u8, Ordering::Relaxed);
+        pressure
     }
 }
 
@@ -107,22 +108,23 @@ mod tests {
     #[test]
     fn waits_probes_and_crowds_raise_the_level_and_calm_lowers_it() {
         let gauge = Gauge::new(&config::Overload::default());
-        assert_eq!(gauge.look(Mono(1), 0), Level::Fine);
+        assert_eq!(gauge.look(Mono(1), 0), Pressure::Fine);
         gauge.note(Span::millis(2_000));
-        assert_eq!(gauge.look(Mono(2), 0), Level::Threshold);
-        assert_eq!(gauge.look(Mono(3), 0), Level::Fine);
+        assert_eq!(gauge.look(Mono(2), 0), Pressure::Threshold);
+        assert_eq!(gauge.look(Mono(3), 0), Pressure::Fine);
         assert!(gauge.probe(Mono(4)) && !gauge.probe(Mono(5)));
         let late = Mono(4) + Span::millis(4_000);
-        assert_eq!(gauge.look(late, 0), Level::Overload);
+        assert_eq!(gauge.look(late, 0), Pressure::Overload);
         gauge.probed(late);
-        assert_eq!(gauge.look(late, 40_000), Level::Overload);
-        assert_eq!((gauge.look(late, 40_000), gauge.level()), (Level::Threshold, Level::Threshold));
+        assert_eq!(gauge.look(late, 40_000), Pressure::Overload);
+        assert_eq!((gauge.look(late, 40_000), gauge.pressure()), (Pressure::Threshold, Pressure::Threshold));
         assert!(gauge.probe(late));
     }
 
     #[test]
     fn the_most_critical_runs_longest() {
-        let runs = |level: Level| (0..4u8).filter(|&protocol| level.admits(protocol)).count();
-        assert_eq!([Level::Fine, Level::Threshold, Level::Overload].map(runs), [4, 3, 1]);
+        let runs =
+            |pressure: Pressure| Level::ALL.into_iter().filter(|&level| pressure.admits(level)).count();
+        assert_eq!([Pressure::Fine, Pressure::Threshold, Pressure::Overload].map(runs), [4, 3, 1]);
     }
 }

@@ -157,7 +157,7 @@ impl Status {
             "links": hub.conns.all().iter().map(link).collect::<Vec<_>>(),
             "online": hub.online.len(),
             "in_flight": hub.in_flight(),
-            "overload": hub.gauge.level() as u8,
+            "overload": hub.gauge.pressure() as u8,
             "disabled": hub.disabled.load(Ordering::Acquire),
             "lifecycle": node::ops::lifecycle_json(statistics),
             "counts": hub.meters.json(),

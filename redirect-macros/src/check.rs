@@ -9,7 +9,7 @@ use crate::parse::{Block, Handler};
 
 /// How a gateway may pick a provider.
 pub const CHOICES: &[&str] = &["request", "hash_account", "hash_role", "hash_source", "feed_full", "load"];
-/// From what runs longest under load to what is shed first; a level's number is its place.
+/// From what runs longest under load to what is shed first.
 pub const LEVELS: &[&str] = &["critical_plus", "critical", "normal", "sheddable"];
 /// The largest field number of a protobuf message.
 const FIELD_MAX: i32 = (1 << 29) - 1;

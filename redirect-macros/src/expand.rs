@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::Ident;
 
-use crate::check::{CHOICES, LEVELS};
+use crate::check::CHOICES;
 use crate::lock::Lock;
 use crate::parse::{Block, Handler, bare, type_name};
 
@@ -85,15 +85,20 @@ fn module(block: &Block) -> TokenStream {
 }
 
 fn describe(handler: &Handler, Protocol { name, id, .. }: &Protocol) -> TokenStream {
-    let level = handler.args.level.as_ref().map_or("normal", |level| level.as_ref().0.as_str());
-    let level = LEVELS.iter().position(|known| *known == level).unwrap_or(2) as u8;
+    let level = match handler.args.level.as_ref().map(|level| level.as_ref().0.as_str()) {
+        Some("critical_plus") => quote!(CriticalPlus),
+        Some("critical") => quote!(Critical),
+        Some("sheddable") => quote!(Sheddable),
+        _ => quote!(Normal),
+    };
     let route_by = handler.args.route_by.as_ref().map_or(0, |field| field.as_ref().0 as u32);
     let (parallel, notify) = (handler.args.parallel.is_on(), handler.args.notify.is_on());
     let (request, reply) = (handler.request(), handler.reply());
     let [request, reply] = [request, reply].map(|ty| ty.map_or_else(String::new, type_name));
     quote! {
         ::linkstead::Protocol {
-            id: #id, name: #name, route_by: #route_by, level: #level, parallel: #parallel, notify: #notify,
+            id: #id, name: #name, route_by: #route_by, level: ::linkstead::Level::#level,
+            parallel: #parallel, notify: #notify,
             request: #request, reply: #reply,
         }
     }

@@ -71,7 +71,7 @@ impl Tokens {
         let (Some(jti), Some(exp)) = (jti, claims.get("exp").and_then(seconds)) else {
             return (&code::TICKET_INVALID).into();
         };
-        let now_unix = node::clock::unix_micros() / 1_000_000;
+        let now_unix = node::clock::unix_seconds();
         let last = exp.saturating_add(self.config.leeway.0.as_secs()).saturating_add(2);
         let key = format!("jwt/{}", Hex(jti.as_bytes()));
         self.replay.consume(sid, key, now_unix, last.saturating_sub(now_unix).max(1)).then(Ok(account))

@@ -136,7 +136,7 @@ impl Tickets {
     }
 
     pub fn begin(&self, sid: LinkSid, proof: &Proof) -> Begun {
-        let now_unix = node::clock::unix_micros() / 1_000_000;
+        let now_unix = node::clock::unix_seconds();
         let expect = Expect {
             now_unix,
             audience: &self.audience,

@@ -103,7 +103,7 @@ fn key_of(error: &MaterialError) -> &'static str {
 }
 
 pub(super) fn unix_seconds() -> i64 {
-    i64::try_from(clock::unix_micros() / 1_000_000).unwrap_or(i64::MAX)
+    i64::try_from(clock::unix_seconds()).unwrap_or(i64::MAX)
 }
 
 fn date(unix: i64) -> String {

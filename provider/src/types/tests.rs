@@ -14,7 +14,7 @@ const SAY: Protocol = Protocol {
     id: 5,
     name: "Rooms.say",
     route_by: 0,
-    level: 2,
+    level: wire::Level::Normal,
     parallel: false,
     notify: false,
     request: "Say",
