@@ -11,6 +11,8 @@ use anyhow::{Context, Result, bail};
 const KEY_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 const CERT_MODE: u32 = 0o644;
+/// No certificate's file is larger.
+const FILE_BYTES_MAX: usize = 1024 * 1024;
 
 /// What the authority is called in a folder.
 pub const AUTHORITY: &str = "ca";
@@ -39,11 +41,15 @@ pub fn write(dir: &Path, name: &str, cert: &str, key: &str, replace: bool) -> Re
     Ok([cert_path, key_path])
 }
 
-/// Reads a certificate and its key.
+/// Reads a certificate and its key, which must be its owner's alone.
 pub fn read(dir: &Path, name: &str) -> Result<(String, String)> {
     let [cert, key] = paths(dir, name);
-    let text = |path: &Path| fs::read_to_string(path).with_context(|| format!("reading {}", path.display()));
-    Ok((text(&cert)?, text(&key)?))
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).context("it is no PEM text");
+    let named = |path: &Path| format!("reading {}", path.display());
+    let certificate = node::files::read(&cert, FILE_BYTES_MAX).with_context(|| named(&cert))?;
+    let secret = node::files::read_secret(&key, FILE_BYTES_MAX).with_context(|| named(&key))?;
+    let secret = text(secret.expose().to_vec()).with_context(|| named(&key))?;
+    Ok((text(certificate).with_context(|| named(&cert))?, secret))
 }
 
 /// A whole file or none, with its mode from the first moment.
