@@ -1,4 +1,4 @@
-"""A client of a Linkstead gateway in Python's standard library, written from docs/reference/wire.md.
+"""A client of a Linkstead gateway in Python's standard library. The wire is described in docs/reference/wire.md.
 
 It shows the wire and nothing more: blocking, one thread, no reconnect.
 """
