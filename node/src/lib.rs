@@ -10,6 +10,7 @@
 //! | [`clock`] | the process's monotonic clock, and the one reader of the wall clock |
 //! | [`tls`] | certificates in files: judged at the start, read again when they change |
 //! | [`files`] | settings, certificates and keys, read bounded; secrets only from their owner |
+//! | [`descriptors`] | how many files, and so connections, the process may have |
 //! | [`signal`] | SIGTERM, SIGINT and SIGHUP |
 //! | [`directory`] | the client of the directory |
 //! | [`admin`] | what an operator asks of a node over tonic |
@@ -18,6 +19,7 @@
 pub mod admin;
 pub mod clock;
 pub mod config;
+pub mod descriptors;
 pub mod directory;
 pub mod files;
 pub mod lifecycle;
