@@ -104,6 +104,7 @@ pub fn serve(addr: SocketAddr, gateways: &[SocketAddr]) -> Result<Page, Failed> 
             tokio::time::sleep(GOODBYE).await;
         };
         tokio::select! {
+            biased;
             served = serving.into_future() => {
                 if let Err(error) = served {
                     tracing::warn!(%error, "the page is served no longer");
