@@ -44,6 +44,7 @@ impl Desk {
     #[handler]
     async fn ask(&self, cx: &Cx, ask: Ask) -> Result<Told> {
         let (account, at) = (cx.account().as_str(), format!("{} {}", self.node, self.epoch));
+        tracing::info!(account, number = ask.number, link = %cx.link(), "runs");
         self.ledger.lock().ran(account, ask.number, cx.link(), at);
         if ask.wait_ms > 0 {
             // Sleep: a handler that takes its time; time is virtual.

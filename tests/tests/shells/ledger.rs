@@ -1,6 +1,6 @@
 //! What was seen of a run, and what must hold of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,6 +69,13 @@ impl Ledger {
 
     pub fn wrong(&mut self, what: String) {
         self.wrong.push(what);
+    }
+
+    /// A player's requests that were answered.
+    pub fn answered(&self, account: &str) -> BTreeSet<u64> {
+        let answered =
+            |((of, _), (_, end)): &(&Key, &(Duration, Result<(), Error>))| of == account && end.is_ok();
+        self.ends.iter().filter(answered).map(|((_, number), _)| *number).collect()
     }
 
     /// How many of a player's requests ended because it waited no longer.

@@ -29,14 +29,14 @@ fn hold(theme: Theme, seeds: u64) {
     }
 }
 
-/// Holds: Z-19.
+/// Holds: Z-11.
 #[test]
 fn a_calm_cluster_answers_everything() {
     hold(Theme::Calm, 1);
 }
 
-/// What a link between linkd and provider carries is answered with an error once its silence is noticed, and both find
-/// each other again.
+/// What is lost on the link between linkd and provider is told once its silence is noticed, and both find each other
+/// again.
 #[test]
 fn a_cut_between_linkd_and_provider_heals() {
     hold(Theme::CutLink, 2);
@@ -54,7 +54,8 @@ fn a_lost_linkd_comes_back() {
     hold(Theme::LostLinkd, 2);
 }
 
-/// Holds: Z-23, Q30.
+/// Requests go on as if nothing was, for longer than every lease.
+/// Holds: Z-23, H-15.
 #[test]
 fn nobody_notices_that_the_directory_is_lost() {
     hold(Theme::LostDirectory, 2);
@@ -83,10 +84,10 @@ fn seeds_differ() {
     assert_ne!(one, other);
 }
 
-/// Runs one seed once and prints its trace; does nothing unless a seed is named.
+/// Runs one seed once and prints its trace: the named one, or 0.
 #[test]
 fn one_seed() {
-    let Ok(seed) = std::env::var(VARIABLE) else { return };
+    let seed = std::env::var(VARIABLE).unwrap_or_else(|_| "0".to_owned());
     let outcome = run::run(seed.parse().expect("a seed is a number"));
     println!("{outcome}");
     assert!(outcome.wrong.is_empty(), "a promise is broken");

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::game::{Desk, Doorman};
 use crate::ledger::Shared;
 use crate::net::{Process, Simulated};
-use crate::plan::DIRECTORY;
+use crate::plan::{DIRECTORY, GAMES, LINKDS, Plan};
 
 const CLUSTER: &str = "storm";
 /// The wait before a node that has ended is started again.
@@ -43,7 +43,7 @@ pub async fn directory() -> turmoil::Result {
 }
 
 /// A linkd, until its host dies.
-pub async fn linkd(name: &'static str, ledger: Shared) -> turmoil::Result {
+pub async fn linkd(name: &'static str, plan: Plan, ledger: Shared) -> turmoil::Result {
     let config = linkd::Config {
         listen: port(7710),
         ws_listen: linkd::config::Listen::Off,
@@ -62,7 +62,18 @@ pub async fn linkd(name: &'static str, ledger: Shared) -> turmoil::Result {
         };
         let linkd = linkd::start_over(process.0.clone(), &config, env).await?;
         ledger.lock().started(name, directory.current_epoch());
-        directory.outlived().await;
+        tokio::select! {
+            biased;
+            () = directory.outlived() => {}
+            () = recovered(&plan) => {
+                let providers = linkd.summary().providers;
+                for game in GAMES.iter().filter(|game| !providers.keys().any(|node| node.as_str() == **game)) {
+                    ledger.lock().wrong(format!("{name} has not got {game} back"));
+                }
+                look(name, &directory, &ledger).await;
+                directory.outlived().await;
+            }
+        }
         linkd.stop().await;
         cancel.cancel();
         // Sleep: as long as a supervisor waits; time is virtual.
@@ -71,7 +82,7 @@ pub async fn linkd(name: &'static str, ledger: Shared) -> turmoil::Result {
 }
 
 /// A provider, until its host dies.
-pub async fn game(name: &'static str, server_id: u32, ledger: Shared) -> turmoil::Result {
+pub async fn game(name: &'static str, server_id: u32, plan: Plan, ledger: Shared) -> turmoil::Result {
     let config = linkstead::Config { server_id, max_online_new: u32::MAX, ..linkstead::Config::default() };
     loop {
         let process = Process::default();
@@ -85,12 +96,44 @@ pub async fn game(name: &'static str, server_id: u32, ledger: Shared) -> turmoil
         let desk = Desk { ledger: ledger.clone(), node: name.to_owned(), epoch };
         let game = linkstead::provider("desk").authenticator(Doorman).module(move |_| Ok(desk));
         let running = game.start_over(process.0.clone(), config.clone(), env, cancel.clone()).await?;
-        if let Err(error) = running.stopped().await {
-            tracing::info!(name, %error, "the game has stopped");
-        }
+        let stopped = tokio::select! {
+            biased;
+            stopped = running.stopped() => stopped,
+            () = recovered(&plan) => {
+                if !running.is_ready() {
+                    ledger.lock().wrong(format!("{name} is not back at every linkd: {}", running.status()));
+                }
+                look(name, &directory, &ledger).await;
+                running.stopped().await
+            }
+        };
+        tracing::info!(name, ?stopped, "the game has stopped");
         cancel.cancel();
         // Sleep: as long as a supervisor waits; time is virtual.
         tokio::time::sleep(AGAIN).await;
+    }
+}
+
+/// Waits for the time at which everything must work again.
+async fn recovered(plan: &Plan) {
+    let now = turmoil::sim_elapsed().unwrap_or_default();
+    match plan.recovered().checked_sub(now) {
+        // Sleep: until a time of the plan; time is virtual.
+        Some(left) => tokio::time::sleep(left).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Every node must see every other.
+async fn look(name: &str, directory: &Directory, ledger: &Shared) {
+    let nodes = directory.nodes().await;
+    for other in LINKDS.into_iter().chain(GAMES) {
+        if !nodes.iter().any(|node| node.node.as_str() == other) {
+            ledger.lock().wrong(format!("{name} does not see {other} in the directory"));
+        }
+    }
+    if !directory.connected() {
+        ledger.lock().wrong(format!("{name} is not back at the directory"));
     }
 }
 

@@ -5,19 +5,23 @@ use std::time::Duration;
 
 use tests::sim::Rng;
 
+/// When players come: linkds are there by then, and share them.
+pub const OPEN: Duration = Duration::from_secs(1);
 /// When faults begin: everybody has found everybody by then.
 const CALM: u64 = 4_000;
 /// How long players go on after everything was healed and had its time to recover.
 const AFTER: u64 = 5_000;
-/// How long everything may take to work again after the last fault has ended.
-const RECOVERY: u64 = 6_000;
+/// How long everything may take to work again after the last fault has ended: a connection between nodes that lost
+/// something is silent for 12 s at most before both ends know, and the dials after that wait 1 s at most.
+const RECOVERY: u64 = 14_000;
 /// The same where a player's connection was cut without a word: it only hears of that by silence, after 60 s.
 const RECOVERY_OF_PLAYERS: u64 = 66_000;
 
 pub const DIRECTORY: &str = "directory";
 pub const LINKDS: [&str; 2] = ["linkd-1", "linkd-2"];
 pub const GAMES: [&str; 2] = ["game-1", "game-2"];
-pub const PLAYERS: [&str; 3] = ["ann", "bob", "cid"];
+/// Their hashes put two on each way through a linkd to a game.
+pub const PLAYERS: [&str; 8] = ["ann", "bob", "dan", "eve", "gus", "ida", "jim", "kim"];
 
 /// What happens to whom.
 #[derive(Debug, Clone, PartialEq, Eq)]

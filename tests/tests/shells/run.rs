@@ -87,12 +87,12 @@ fn populate(sim: &mut Sim<'_>, plan: &Plan, ledger: &Shared) {
     }
     sim.host(DIRECTORY, nodes::directory);
     for name in LINKDS {
-        let ledger = ledger.clone();
-        sim.host(name, move || nodes::linkd(name, ledger.clone()));
+        let (plan, ledger) = (plan.clone(), ledger.clone());
+        sim.host(name, move || nodes::linkd(name, plan.clone(), ledger.clone()));
     }
     for (name, server_id) in GAMES.into_iter().zip(1..) {
-        let ledger = ledger.clone();
-        sim.host(name, move || nodes::game(name, server_id, ledger.clone()));
+        let (plan, ledger) = (plan.clone(), ledger.clone());
+        sim.host(name, move || nodes::game(name, server_id, plan.clone(), ledger.clone()));
     }
     for name in PLAYERS {
         sim.client(name, player::play(name, plan.clone(), ledger.clone()));
