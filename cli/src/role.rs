@@ -66,6 +66,7 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     };
     let _keeping = (proven.keep(readiness.clone()), players.map(|players| players.keep(readiness.clone())));
     let started = tokio::select! {
+        biased;
         started = linkd::start(&config.linkd, env) => started,
         () = shutdown.stopping().cancelled_owned() => return Ok(()),
     };

@@ -102,6 +102,7 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     let say = Say { quiet: options.json };
     let ports = Ports::new(options.base_port);
     let started = tokio::select! {
+        biased;
         started = Cluster::start(&options, ports, say) => started,
         () = shutdown.stopping().cancelled_owned() => return without_summary(&options),
     };
@@ -116,6 +117,7 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     let pass = shutdown.enter().context("stopped before it ran")?;
     let live = async {
         let summary = tokio::select! {
+            biased;
             summary = play(&options, &cluster) => Some(summary),
             () = shutdown.stopping().cancelled_owned() => None,
         };
@@ -152,6 +154,7 @@ fn without_summary(options: &Options) -> Result<(), Failed> {
 async fn end<A, B>(live: impl Future<Output = A>, stopped: impl Future<Output = B>) -> (Option<A>, B) {
     tokio::pin!(live, stopped);
     tokio::select! {
+        biased;
         result = &mut live => {
             let stopped = stopped.await;
             (Some(result), stopped)

@@ -119,6 +119,7 @@ pub fn serve(addr: SocketAddr, gateways: &[SocketAddr], booth: Option<Booth>) ->
             tokio::time::sleep(GOODBYE).await;
         };
         tokio::select! {
+            biased;
             served = serving.into_future() => {
                 if let Err(error) = served {
                     tracing::warn!(%error, "the page is served no longer");
