@@ -32,11 +32,11 @@ stage() {
 }
 
 # Debian packages and the program that shows each is there: a linker for cargo,
-# git for the list of files, curl for a page, haproxy as the baseline of `bench forward`,
+# git for the list of files, curl and Python for the pages, haproxy as the baseline of `bench forward`,
 # node and Chromium for the JavaScript client and the page.
 packages() {
     local missing=() pair
-    for pair in build-essential:cc git:git curl:curl haproxy:haproxy nodejs:node npm:npm chromium:chromium; do
+    for pair in build-essential:cc git:git curl:curl python3:python3 haproxy:haproxy nodejs:node npm:npm chromium:chromium; do
         command -v "${pair#*:}" > /dev/null || missing+=("${pair%:*}")
     done
     [[ ${#missing[@]} -eq 0 ]] && return 0
@@ -98,6 +98,7 @@ if [[ $mode == all ]]; then
     stage browser browser
     stage sim cargo sim --smoke
     stage bench cargo run --release -q -- bench forward --baseline haproxy --seconds 0.2 --json
-    stage docs cargo run -q -p tests --bin docs -- README.md docs/start.md docs/guides/tls.md
+    stage docs cargo run -q -p tests --bin docs -- README.md docs/start.md docs/guides/{tls,authentication,limits}.md \
+        examples/python/README.md
 fi
 report

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use client::bots::{self, Plan, Summary, Tokens};
 
-use crate::{Failed, ticket};
+use crate::Failed;
+use crate::ticket::{self, Booth};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -40,7 +41,10 @@ pub struct Options {
 pub async fn run(command: Command) -> Result<(), Failed> {
     let Command::Run(options) = command;
     let tokens = match &options.ticket_key {
-        Some(key) => Some(ticket::tokens(ticket::read_signer(key)?, options.audience.clone())),
+        Some(key) => {
+            let booth = Booth { signer: ticket::read_signer(key)?, audience: options.audience.clone() };
+            Some(booth.tokens())
+        }
         None => None,
     };
     let summary = play(&options, tokens).await;

@@ -9,7 +9,7 @@ use net::{Security, Tcp};
 use node::config::NodeConfig;
 use node::ops::{self, Ops, Readiness};
 use node::tls::Proven;
-use node::{Clock, Directory, Join, Shutdown, signal, telemetry};
+use node::{Clock, Directory, Join, Shutdown, descriptors, signal, telemetry};
 use tokio_util::sync::CancellationToken;
 
 use crate::Failed;
@@ -49,6 +49,7 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     let proven = secure(&config.node, Role::Linkd, &node)?;
     let players = config.linkd.tls.load().map_err(|bad| Failed::Usage(bad.to_string()))?;
     let (clock, readiness) = (Clock::start(), Readiness::new(&["epoch"]));
+    take_descriptors(config.linkd.connections_max, &readiness);
     let shutdown = Shutdown::new(config.node.budgets(), clock).context("node.grace")?;
     signal::take_over(shutdown.clone()).context("signals")?;
     let ops_listener =
@@ -65,6 +66,7 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     };
     let _keeping = (proven.keep(readiness.clone()), players.map(|players| players.keep(readiness.clone())));
     let started = tokio::select! {
+        biased;
         started = linkd::start(&config.linkd, env) => started,
         () = shutdown.stopping().cancelled_owned() => return Ok(()),
     };
@@ -106,6 +108,14 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
             "another start of this node was admitted; this one has ended"
         ))),
         false => Ok(()),
+    }
+}
+
+/// Takes all files that this process may have, and says when they are too few.
+fn take_descriptors(connections_max: usize, readiness: &Readiness) {
+    if let Some(few) = descriptors::too_few(descriptors::raise(), connections_max) {
+        tracing::warn!("{few}");
+        readiness.warn("descriptors", few);
     }
 }
 

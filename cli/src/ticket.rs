@@ -178,11 +178,23 @@ fn issue(
     Ok((ticket, text))
 }
 
-/// A new ticket for each login of a bot.
-pub fn tokens(signer: Signer, audience: String) -> Tokens {
-    Tokens::new(move |account| {
+/// Makes tickets of one key for one cluster.
+#[derive(Debug, Clone)]
+pub struct Booth {
+    pub signer: Signer,
+    pub audience: String,
+}
+
+impl Booth {
+    /// A new ticket for `account`, good for one login within five minutes.
+    pub fn sell(&self, account: &str) -> Result<String, String> {
         let account = Account::new(account).map_err(|error| error.to_string())?;
-        let issued = issue(&signer, account, &audience, LIFE_SECONDS, 0);
+        let issued = issue(&self.signer, account, &self.audience, LIFE_SECONDS, 0);
         issued.map(|(_, text)| text).map_err(|error| error.to_string())
-    })
+    }
+
+    /// A new ticket for each login of a bot.
+    pub fn tokens(self) -> Tokens {
+        Tokens::new(move |account| self.sell(account))
+    }
 }

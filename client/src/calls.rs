@@ -1,6 +1,6 @@
 //! Requests in flight on one connection: each ends once, by its answer, by being dropped, or with the connection.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use base::TypeId;
@@ -20,7 +20,8 @@ pub(crate) struct Calls(Arc<Mutex<Table>>);
 #[derive(Debug, Default)]
 struct Table {
     last: i64,
-    waiting: HashMap<i64, (TypeId, oneshot::Sender<Answer>)>,
+    /// In the order they were made, in which they fail when the connection breaks: a simulated run repeats.
+    waiting: BTreeMap<i64, (TypeId, oneshot::Sender<Answer>)>,
     closed: Option<Cause>,
 }
 

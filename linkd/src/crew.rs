@@ -1,10 +1,12 @@
-//! The workers of a linkd: their threads, and how others reach them.
+//! The workers of a linkd: where they run, and how others reach them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::{Generation, hash};
-use net::{NetIo, Tcp};
+use net::NetIo;
+use node::Home;
+use tokio::sync::oneshot;
 
 use crate::config::{Config, Handshake, ProxyProtocol};
 use crate::counters::{Counters, Totals};
@@ -48,25 +50,33 @@ impl<N: NetIo> Crew<N> {
     }
 }
 
-/// The threads of a crew.
-pub type Threads = Vec<std::thread::JoinHandle<()>>;
+/// Each is told when a worker has ended; one whose worker panicked is dropped instead.
+pub type Ends = Vec<oneshot::Receiver<()>>;
 
 /// Starts the workers.
-pub fn hire(config: &Config, env: &Env, shared: &Shared) -> Result<(Crew<Tcp>, Threads), StartError> {
-    let (mut workers, mut threads) = (Vec::new(), Vec::new());
+pub fn hire<N: NetIo>(
+    net: &N,
+    home: Home,
+    config: &Config,
+    env: &Env,
+    shared: &Shared,
+) -> Result<(Crew<N>, Ends), StartError> {
+    let (mut workers, mut ends) = (Vec::new(), Vec::new());
     for index in 0..config.worker_count() {
         let (mailbox, counters) = (Mailbox::new(LETTERS_MAX), Arc::new(Counters::default()));
         let settings = settings(config, shared.gate.judge(), env, index as u8);
-        let (hand, shared) = (Hand { mailbox: mailbox.clone(), counters: counters.clone() }, shared.clone());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(StartError::Thread)?;
-        let thread = std::thread::Builder::new()
-            .name(format!("{}-w{index}", env.node))
-            .spawn(move || runtime.block_on(worker::run(Tcp, settings, shared, counters, mailbox)));
-        threads.push(thread.map_err(StartError::Thread)?);
+        let hand = Hand { mailbox: mailbox.clone(), counters: counters.clone() };
+        let (net, shared, (ended, end)) = (net.clone(), shared.clone(), oneshot::channel());
+        let work = move || worker::run(net, settings, shared, counters, mailbox);
+        // Nobody listens any more when the linkd was dropped without a stop.
+        let after = |()| {
+            let _ = ended.send(());
+        };
+        home.run(&format!("{}-w{index}", env.node), work, after).map_err(StartError::Thread)?;
         workers.push(hand);
+        ends.push(end);
     }
-    Ok((Crew { workers, generations: AtomicU64::new(0) }, threads))
+    Ok((Crew { workers, generations: AtomicU64::new(0) }, ends))
 }
 
 fn settings(config: &Config, judge: Judge, env: &Env, worker: u8) -> Settings {

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use base::{ModuleId, NodeId};
 use net::strangers::Strangers;
-use net::{Security, ServerTls, Tcp};
+use net::{NetIo, Security, ServerTls, Tcp};
 use node::config::BadSetting;
 use node::directory::JoinError;
-use node::{Directory, Service};
+use node::{Directory, Home, Service};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -21,7 +21,7 @@ use wire::code::Code;
 use crate::admission::Door;
 use crate::config::{Config, ProxyProtocol};
 use crate::counters::Totals;
-use crate::crew::{Crew, Threads, hire};
+use crate::crew::{Crew, Ends, hire};
 use crate::router::{Summary, Who};
 use crate::worker::{Letter, Shared, Transport};
 use crate::{acceptor, auth, meters};
@@ -67,18 +67,18 @@ pub enum StartError {
 }
 
 /// A running linkd.
-pub struct Linkd {
+pub struct Linkd<N: NetIo = Tcp> {
     pub client_addr: SocketAddr,
     /// `None`: no WebSocket port.
     pub ws_addr: Option<SocketAddr>,
     pub provider_addr: SocketAddr,
-    crew: Arc<Crew<Tcp>>,
+    crew: Arc<Crew<N>>,
     door: Door,
     directory: Directory,
     node: NodeId,
     accepting: Mutex<Vec<JoinHandle<()>>>,
-    watching: [JoinHandle<()>; 3],
-    threads: Mutex<Vec<std::thread::JoinHandle<()>>>,
+    watching: Vec<JoinHandle<()>>,
+    ends: Mutex<Ends>,
     shared: Shared,
 }
 
@@ -96,44 +96,60 @@ fn judge(config: &Config, security: &Security) -> Result<(), BadSetting> {
 }
 
 /// A port that listens.
-struct Open {
-    listener: tokio::net::TcpListener,
+struct Open<N: NetIo> {
+    listener: N::Listener,
     addr: SocketAddr,
 }
 
-struct Ports {
-    clients: Open,
-    websockets: Option<Open>,
-    providers: Open,
+impl<N: NetIo> Open<N> {
+    /// `key` is the setting that says `addr`.
+    async fn at(net: &N, key: &'static str, addr: SocketAddr) -> Result<Self, StartError> {
+        let listen = async {
+            let listener = net.bind(addr).await?;
+            let addr = net.local_addr(&listener)?;
+            Ok(Self { listener, addr })
+        };
+        listen.await.map_err(|error| StartError::Listen { key, error })
+    }
 }
 
-fn open(config: &Config) -> Result<Ports, StartError> {
-    let open = |key, addr| {
-        let listen = || {
-            let listener = Tcp::listen(addr)?;
-            let addr = listener.local_addr()?;
-            Ok(Open { listener, addr })
-        };
-        listen().map_err(|error| StartError::Listen { key, error })
+struct Ports<N: NetIo> {
+    clients: Open<N>,
+    websockets: Option<Open<N>>,
+    providers: Open<N>,
+}
+
+async fn open<N: NetIo>(net: &N, config: &Config) -> Result<Ports<N>, StartError> {
+    let clients = Open::at(net, "listen", config.listen).await?;
+    let websockets = match config.ws_listen.addr() {
+        Some(addr) => Some(Open::at(net, "ws_listen", addr).await?),
+        None => None,
     };
-    Ok(Ports {
-        clients: open("listen", config.listen)?,
-        websockets: config.ws_listen.addr().map(|addr| open("ws_listen", addr)).transpose()?,
-        providers: open("provider_listen", config.provider_listen)?,
-    })
+    let providers = Open::at(net, "provider_listen", config.provider_listen).await?;
+    Ok(Ports { clients, websockets, providers })
 }
 
 /// Starts a linkd: judges the settings, waits for the epoch, opens the ports, starts the workers and registers.
 pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
+    begin(Tcp, Home::Threads, config, env).await
+}
+
+/// Starts on the caller's current-thread runtime, inside its `LocalSet`, and over a network of the caller's: a simulated
+/// one, in which a linkd runs the same way each time. Starts no thread.
+pub async fn start_over<N: NetIo>(net: N, config: &Config, env: Env) -> Result<Linkd<N>, StartError> {
+    begin(net, Home::Here, config, env).await
+}
+
+async fn begin<N: NetIo>(net: N, home: Home, config: &Config, env: Env) -> Result<Linkd<N>, StartError> {
     judge(config, &env.security)?;
     let gate = config.gate(&env)?;
     let epoch = env.directory.epoch().await?;
-    let Ports { clients, websockets, providers } = open(config)?;
+    let Ports { clients, websockets, providers } = open(&net, config).await?;
     let (client_addr, provider_addr) = (clients.addr, providers.addr);
     let ws_addr = websockets.as_ref().map(|port| port.addr);
 
     let shared = Shared::new(config.worker_count(), gate);
-    let (crew, threads) = hire(config, &env, &shared)?;
+    let (crew, ends) = hire(&net, home, config, &env, &shared)?;
     let crew = Arc::new(crew);
     let door = Door::new(config.caps());
     let greeting = acceptor::Greeting {
@@ -144,20 +160,22 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         strangers: Strangers::new(config.strangers_max, config.strangers_per_address_max),
     };
     let tls = env.tls.is_some();
-    let let_in = |Open { listener, .. }, transport| {
+    let let_in = |Open { listener, .. }: Open<N>, transport| {
         let port = port(config, tls, transport);
-        tokio::spawn(acceptor::clients(Tcp, listener, port, door.clone(), crew.clone()))
+        tokio::spawn(acceptor::clients(net.clone(), listener, port, door.clone(), crew.clone()))
     };
     let mut accepting = vec![
         let_in(clients, Transport::Tcp),
-        tokio::spawn(acceptor::providers(Tcp, providers.listener, greeting, crew.clone())),
+        tokio::spawn(acceptor::providers(net.clone(), providers.listener, greeting, crew.clone())),
     ];
     accepting.extend(websockets.map(|port| let_in(port, Transport::WebSocket)));
-    let watching = [
+    let mut watching = vec![
         tokio::spawn(meters::keep(crew.clone(), door.clone())),
         tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone())),
-        tokio::spawn(auth::keep_keys(shared.gate.clone(), config.keys_reload.0)),
     ];
+    if shared.gate.has_keys() {
+        watching.push(tokio::spawn(auth::keep_keys(shared.gate.clone(), config.keys_reload.0)));
+    }
     env.directory.register(vec![Service {
         name: SERVICE.into(),
         version: 0,
@@ -167,7 +185,7 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
     }]);
     tracing::info!(node = %env.node, %epoch, %client_addr, %provider_addr, workers = crew.workers.len(), "linkd runs");
     let (directory, node) = (env.directory, env.node);
-    let (accepting, threads) = (Mutex::new(accepting), Mutex::new(threads));
+    let (accepting, ends) = (Mutex::new(accepting), Mutex::new(ends));
     Ok(Linkd {
         client_addr,
         ws_addr,
@@ -178,7 +196,7 @@ pub async fn start(config: &Config, env: Env) -> Result<Linkd, StartError> {
         node,
         accepting,
         watching,
-        threads,
+        ends,
         shared,
     })
 }
@@ -231,7 +249,7 @@ async fn watch_modules(directory: Directory, prefix: String, shared: Shared) {
     }
 }
 
-impl Linkd {
+impl<N: NetIo> Linkd<N> {
     /// Closes the client port: nobody new is let in, those inside stay.
     pub fn close_port(&self) {
         for task in self.accepting.lock().drain(..) {
@@ -323,11 +341,11 @@ impl Linkd {
             // A worker that ended already has dropped its sender.
             let _ = wait.await;
         }
-        let threads: Threads = self.threads.lock().drain(..).collect();
-        let joined =
-            tokio::task::spawn_blocking(move || threads.into_iter().map(|t| t.join()).all(|r| r.is_ok()));
-        if !joined.await.unwrap_or(false) {
-            tracing::error!(node = %self.node, "a worker thread ended by a panic");
+        let ends: Ends = self.ends.lock().drain(..).collect();
+        for end in ends {
+            if end.await.is_err() {
+                tracing::error!(node = %self.node, "a worker ended by a panic");
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`config`] | the `[linkd]` section |
 //! | [`gateway`] | one linkd in a process: start, status, kick, stop |
-//! | [`crew`] | its workers' threads |
+//! | [`crew`] | its workers |
 //! | [`acceptor`] | the listeners |
 //! | [`auth`] | who players are: tickets, tokens, the game's own judgement |
 //! | [`admission`] | the door: how many may be inside |
@@ -28,5 +28,5 @@ pub mod router;
 pub mod worker;
 
 pub use config::Config;
-pub use gateway::{Env, Linkd, StartError, start};
+pub use gateway::{Env, Linkd, StartError, start, start_over};
 pub use operator::Operator;

@@ -1,6 +1,6 @@
 //! Calls in flight on one connection: each is answered once, times out, is cancelled, or fails with the connection.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -64,7 +64,8 @@ pub struct Calls(Arc<Mutex<Table>>);
 #[derive(Debug, Default)]
 struct Table {
     last: u64,
-    pending: HashMap<u64, oneshot::Sender<Answer>>,
+    /// In the order they were made, in which they fail when the connection breaks: a simulated run repeats.
+    pending: BTreeMap<u64, oneshot::Sender<Answer>>,
     closed: bool,
 }
 

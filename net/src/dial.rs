@@ -73,15 +73,25 @@ pub async fn keep<N, S, F>(
                     backoff.reset();
                 }
             }
+            Err(_) if base::planted::is("dial_gives_up") => return,
             Err(error) => tracing::debug!(%addr, %error, "dial failed"),
         }
-        let wait = backoff.wait();
+        let wait = match base::planted::is("redial_by_chance") {
+            true => by_chance(),
+            false => backoff.wait(),
+        };
         tokio::select! {
             biased;
             () = cancel.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
         }
     }
+}
+
+/// For a planted fault: a wait that no seed decides.
+fn by_chance() -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    Duration::from_millis(RandomState::new().hash_one(0) % 1_000)
 }
 
 #[cfg(test)]

@@ -79,26 +79,42 @@ impl Inbox {
     where
         R: AsyncRead + Unpin,
     {
-        let mut read = ReadBuf::new(room);
+        // The rest of the read before goes in front, so that the frame it began is decoded in place too; only one that
+        // takes much of the room grows in a buffer of its own.
+        let (rest, small) = (self.rest.len(), room.len() / 8);
+        let ahead = if rest <= small { rest } else { 0 };
+        room[..ahead].copy_from_slice(&self.rest[..ahead]);
+        let mut read = ReadBuf::new(&mut room[ahead..]);
         ready!(Pin::new(io).poll_read(cx, &mut read))?;
-        let fresh = read.filled();
-        if fresh.is_empty() {
+        let fresh = read.filled().len();
+        if fresh == 0 {
             return Poll::Ready(Ok(None));
         }
-        let result = if self.rest.is_empty() {
+        let fresh = &room[..ahead + fresh];
+        let result = if ahead == rest {
             let (used, result) = decode(fresh);
-            self.rest.extend_from_slice(&fresh[used.min(fresh.len())..]);
+            self.keep(&fresh[used.min(fresh.len())..]);
             result
         } else {
             self.rest.extend_from_slice(fresh);
             let (used, result) = decode(&self.rest);
             self.rest.advance(used.min(self.rest.len()));
-            if self.rest.is_empty() {
-                self.rest = BytesMut::new();
+            if self.rest.len() <= small {
+                self.rest = BytesMut::from(&self.rest[..]);
             }
             result
         };
         Poll::Ready(Ok(Some(result)))
+    }
+
+    /// A drained connection holds no buffer.
+    fn keep(&mut self, rest: &[u8]) {
+        if rest.is_empty() {
+            self.rest = BytesMut::new();
+        } else {
+            self.rest.clear();
+            self.rest.extend_from_slice(rest);
+        }
     }
 }
 
@@ -107,28 +123,50 @@ mod tests {
     use super::*;
     use tokio::io::AsyncWriteExt;
 
+    /// Cuts words that end with a point.
+    fn cut(bytes: &[u8], words: &mut Vec<String>) -> (usize, Result<(), ()>) {
+        let mut used = 0;
+        while let Some(end) = bytes[used..].iter().position(|&b| b == b'.') {
+            words.push(String::from_utf8_lossy(&bytes[used..used + end]).into_owned());
+            used += end + 1;
+        }
+        (used, Ok(()))
+    }
+
+    /// Words shorter and longer than what goes in front of a read, and than a whole read.
     #[tokio::test]
     async fn whatever_the_splits_the_same_frames_come_out() {
-        let (mut a, mut b) = tokio::io::duplex(3);
-        let sender = tokio::spawn(async move {
-            for word in ["one.", "two.three.", "fo", "ur."] {
-                a.write_all(word.as_bytes()).await.unwrap();
+        let lengths = [0, 1, 3, 7, 8, 9, 20, 63, 64, 65, 200, 2, 0, 130, 5];
+        let expected: Vec<String> = lengths.iter().map(|&n| "x".repeat(n)).collect();
+        for split in (1..=80).chain([1_000]) {
+            let (mut a, mut b) = tokio::io::duplex(split);
+            let text = expected.iter().map(|word| format!("{word}.")).collect::<String>();
+            let sender = tokio::spawn(async move { a.write_all(text.as_bytes()).await.unwrap() });
+            let (mut inbox, mut scratch, mut words) = (Inbox::default(), vec![0; 64], Vec::new());
+            while inbox.receive(&mut b, &mut scratch, |bytes| cut(bytes, &mut words)).await.unwrap().is_some()
+            {
             }
-        });
-        let (mut inbox, mut scratch, mut words) = (Inbox::default(), vec![0; 64], Vec::new());
-        let decode = |bytes: &[u8], words: &mut Vec<String>| {
-            let mut used = 0;
-            while let Some(end) = bytes[used..].iter().position(|&b| b == b'.') {
-                words.push(String::from_utf8_lossy(&bytes[used..used + end]).into_owned());
-                used += end + 1;
-            }
-            (used, Ok::<_, ()>(()))
-        };
-        while inbox.receive(&mut b, &mut scratch, |bytes| decode(bytes, &mut words)).await.unwrap().is_some()
-        {
+            sender.await.unwrap();
+            assert_eq!(words, expected, "in pieces of {split}");
+            assert!(!inbox.is_partial());
+            assert_eq!(inbox.rest.capacity(), 0, "a drained connection holds a buffer");
         }
-        sender.await.unwrap();
-        assert_eq!(words, ["one", "two", "three", "four"]);
-        assert!(!inbox.is_partial());
+    }
+
+    #[tokio::test]
+    async fn a_read_cancelled_between_two_pieces_loses_nothing() {
+        let (mut a, mut b) = tokio::io::duplex(64);
+        let (mut inbox, mut scratch, mut words) = (Inbox::default(), vec![0; 64], Vec::new());
+        a.write_all(b"on").await.unwrap();
+        inbox.receive(&mut b, &mut scratch, |bytes| cut(bytes, &mut words)).await.unwrap().unwrap().unwrap();
+        {
+            let waiting = inbox.receive(&mut b, &mut scratch, |bytes| cut(bytes, &mut words));
+            tokio::pin!(waiting);
+            assert!(std::future::poll_fn(|cx| Poll::Ready(waiting.as_mut().poll(cx).is_pending())).await);
+        }
+        scratch.fill(b'?');
+        a.write_all(b"e.").await.unwrap();
+        inbox.receive(&mut b, &mut scratch, |bytes| cut(bytes, &mut words)).await.unwrap().unwrap().unwrap();
+        assert_eq!(words, ["one"]);
     }
 }

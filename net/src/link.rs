@@ -301,7 +301,7 @@ where
             }
             _ = beat.tick() => {
                 silent_beats += 1;
-                if silent_beats > 2 {
+                if silent_beats > 2 && !base::planted::is("silence_unnoticed") {
                     return Closed::Silent;
                 }
                 let _ = link.notice_call(Kind::PING, 0);

@@ -24,6 +24,10 @@ pub enum NotQueued {
     Closed,
 }
 
+/// From here on a batch is sent before its end, so that the peer begins with it meanwhile. A quarter of this costs a
+/// tenth of the throughput: it splits what goes to one session, and each part is a system call here and one there.
+const EARLY_BYTES: usize = 32 * 1024;
+
 /// A cheap clone of one connection's sending half.
 #[derive(Debug, Clone)]
 pub struct Outbox(Arc<Shared>);
@@ -165,6 +169,18 @@ impl Outbox {
     /// Has the [`drive`] task write soon.
     pub fn wake(&self) {
         self.0.wake.notify_one();
+    }
+
+    /// As [`flush`](Self::flush) when much waits already, otherwise as [`wake`](Self::wake).
+    pub fn flush_or_wake(&self) {
+        if self.0.pending.lock().buf.len() >= EARLY_BYTES { self.flush() } else { self.wake() }
+    }
+
+    /// As [`flush`](Self::flush), if much waits already: for the middle of a batch.
+    pub fn flush_early(&self) {
+        if self.0.pending.lock().buf.len() >= EARLY_BYTES {
+            self.flush();
+        }
     }
 
     /// Writes what it can now. What the socket won't take is left to the [`drive`] task.

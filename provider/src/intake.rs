@@ -78,10 +78,7 @@ impl Handler for Intake {
 
     fn batch_end(&mut self) {
         let Some(began) = self.batch.take() else { return };
-        // Counted before it is sent: whoever has an answer finds it counted.
-        let meters = &self.conn.hub.meters;
-        meters.requests.add(std::mem::take(&mut self.requests));
-        meters.inline.add(std::mem::take(&mut self.inline));
+        self.count();
         self.conn.batch_end();
         // What ran here kept everything behind it waiting.
         self.conn.hub.gauge.note(self.now.since(began));
@@ -91,6 +88,13 @@ impl Handler for Intake {
 impl Intake {
     pub fn new(conn: Arc<Conn>) -> Self {
         Self { conn, batch: None, now: Mono::ZERO, unclocked: 0, requests: 0, inline: 0, actions: Vec::new() }
+    }
+
+    /// Before anything is sent: whoever has an answer finds it counted.
+    fn count(&mut self) {
+        let meters = &self.conn.hub.meters;
+        meters.requests.add(std::mem::take(&mut self.requests));
+        meters.inline.add(std::mem::take(&mut self.inline));
     }
 
     fn dispatch(&mut self, frame: Frame<'_>) -> Result<(), Closed> {
@@ -172,6 +176,8 @@ impl Intake {
         if self.unclocked >= REQUESTS_PER_CLOCK || polled.is_pending() {
             self.unclocked = 0;
             self.now = self.conn.hub.clock.now();
+            self.count();
+            self.conn.link.outbox.flush_early();
         }
         match polled {
             // The pool polls it again, and that registers the waker which counts.

@@ -9,7 +9,7 @@ use node::config::{BadSetting, Problem};
 use node::directory::JoinError;
 use node::lifecycle::{BadBudgets, Budgets};
 use node::telemetry::TelemetryError;
-use node::{Clock, Directory, Shutdown};
+use node::{Clock, Directory, Home, Shutdown};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -25,7 +25,7 @@ use crate::module::{Descriptor, Module};
 use crate::online::Online;
 use crate::running::Running;
 use crate::table::Table;
-use crate::threads::{self, Home, Io};
+use crate::threads::{self, Io, Pool};
 
 /// Ends of connections on their way to the control thread. When it is full, diallers wait: nothing depends on them.
 const ENDED_MAX: usize = 256;
@@ -253,7 +253,7 @@ impl Builder {
         let Env { cluster, node, reconnect, budgets, security, linkds } = env;
         let (directory, epoch, linkds) = linkds.found().await?;
         let identity = Identity { cluster, node, epoch, server_id: config.server_id() };
-        let pool = home.pool(config.worker_count())?;
+        let pool = Pool::new(home, config.worker_count())?;
         let hub = Hub::new(identity, security, config, self.judge, pool.handle.clone());
         let table = match build(self.makes, &hub) {
             Ok(table) => Arc::new(table),

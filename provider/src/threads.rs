@@ -1,15 +1,15 @@
 //! The threads of a provider: those that read from linkds and run what ends at once, and the one that looks after them.
 
-use std::future::Future;
 use std::io;
 use std::sync::Arc;
 
 use net::NetIo;
 use net::dial::Backoff;
 use net::inbox::SharedScratch;
+use node::Home;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::mpsc;
-use tokio::task::{JoinSet, LocalSet};
+use tokio::task::JoinSet;
 
 use crate::dial::{self, Target};
 use crate::hub::Hub;
@@ -19,57 +19,26 @@ use crate::table::Table;
 /// Targets on their way to a worker. When it is full, the control thread waits: dialling is nobody's hot path.
 const ADOPTIONS_MAX: usize = 256;
 
-/// Where a provider's tasks run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Home {
-    /// On threads and runtimes of their own.
-    Threads,
-    /// In the caller's `LocalSet` and runtime, for a simulated network: no thread is started.
-    Here,
-}
-
-impl Home {
-    /// Runs `work` to its end; then `after`, outside of the runtime that ran it if that was its own.
-    pub fn run<F: Future<Output = T> + 'static, T: 'static>(
-        self,
-        name: &str,
-        work: impl FnOnce() -> F + Send + 'static,
-        after: impl FnOnce(T) + Send + 'static,
-    ) -> io::Result<()> {
-        if self == Home::Here {
-            tokio::task::spawn_local(async move { after(work().await) });
-            return Ok(());
-        }
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-            let done = LocalSet::new().block_on(&runtime, async move { work().await });
-            drop(runtime);
-            after(done);
-        })?;
-        Ok(())
-    }
-
-    /// Where handlers go that don't end at once.
-    pub fn pool(self, workers: usize) -> io::Result<Pool> {
-        if self == Home::Here {
-            return Ok(Pool { handle: Handle::current(), own: None });
-        }
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(workers)
-            .thread_name("linkstead-pool")
-            .enable_all()
-            .build()?;
-        Ok(Pool { handle: runtime.handle().clone(), own: Some(runtime) })
-    }
-}
-
-/// The runtime of the pool, and how it ends.
+/// Where handlers go that don't end at once, and how it ends.
 pub(crate) struct Pool {
     pub handle: Handle,
     own: Option<Runtime>,
 }
 
 impl Pool {
+    /// `workers` threads, or the caller's runtime.
+    pub fn new(home: Home, workers: usize) -> io::Result<Self> {
+        if home == Home::Here {
+            return Ok(Self { handle: Handle::current(), own: None });
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(workers)
+            .thread_name("linkstead-pool")
+            .enable_all()
+            .build()?;
+        Ok(Self { handle: runtime.handle().clone(), own: Some(runtime) })
+    }
+
     /// A runtime can't be dropped where others run, so it is let go.
     pub fn end(self) {
         if let Some(runtime) = self.own {

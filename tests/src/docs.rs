@@ -6,6 +6,7 @@
 //! Each page runs in a fresh copy of the repository; each block in a shell of
 //! its own that starts in the copy's root.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -252,23 +253,50 @@ fn pump(pipe: Option<impl Read + Send + 'static>, lines: SyncSender<String>) {
 /// change files and the next one starts afresh.
 pub fn copy_repository(target: &Path) -> Result<PathBuf> {
     let (from, to) = (repo::root(), target.join("docs-scratch"));
-    if to.exists() {
-        std::fs::remove_dir_all(&to).with_context(|| format!("cannot clear {}", to.display()))?;
-    }
-    for path in repo::files(&from)? {
-        let goal = to.join(&path);
-        let folder = goal.parent().unwrap_or(&to);
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let file = from.join(&path);
-        std::fs::copy(&file, &goal).with_context(|| format!("cannot copy {path}"))?;
-        // With its age, so that the second page doesn't build everything anew.
-        let modified = std::fs::metadata(&file).and_then(|meta| meta.modified());
-        let opened = std::fs::File::options().write(true).open(&goal);
-        if let (Ok(modified), Ok(copy)) = (modified, opened) {
-            copy.set_modified(modified).with_context(|| format!("cannot date {path}"))?;
-        }
-    }
+    copy(&from, &repo::files(&from)?, &to)?;
     Ok(to)
+}
+
+/// Copies `files` with their age, so that the second page doesn't build everything
+/// anew. A file that a page has changed looks new instead, or cargo would keep what
+/// it built of the change.
+fn copy(from: &Path, files: &[String], to: &Path) -> Result<()> {
+    let aged: Vec<bool> = files.iter().map(|path| !changed(&from.join(path), &to.join(path))).collect();
+    if to.exists() {
+        std::fs::remove_dir_all(to).with_context(|| format!("cannot clear {}", to.display()))?;
+    }
+    let mut folders = BTreeSet::new();
+    for (path, aged) in files.iter().zip(aged) {
+        let goal = to.join(path);
+        let folder = goal.parent().unwrap_or(to);
+        std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        std::fs::copy(from.join(path), &goal).with_context(|| format!("cannot copy {path}"))?;
+        if aged {
+            date(&from.join(path), &goal)?;
+        }
+        folders.extend(Path::new(path).ancestors().skip(1).map(Path::to_owned));
+    }
+    // Last, since each file changes the age of its folder. Build scripts that watch a
+    // folder ask for it.
+    folders.iter().try_for_each(|folder| date(&from.join(folder), &to.join(folder)))
+}
+
+/// Whether the copy that stands there is another than would be made.
+fn changed(file: &Path, copy: &Path) -> bool {
+    let look = |path: &Path| std::fs::metadata(path).and_then(|meta| Ok((meta.modified()?, meta.len())));
+    match (look(file), look(copy)) {
+        (Ok(file), Ok(copy)) => file != copy,
+        (_, there) => there.is_ok(),
+    }
+}
+
+/// Gives `copy` the age of `from`; either may be a folder.
+fn date(from: &Path, copy: &Path) -> Result<()> {
+    let dated = || {
+        let modified = std::fs::metadata(from)?.modified()?;
+        std::fs::File::open(copy)?.set_modified(modified)
+    };
+    dated().with_context(|| format!("cannot date {}", copy.display()))
 }
 
 #[cfg(test)]
@@ -337,5 +365,30 @@ mod tests {
         let limits = Limits { block: Duration::from_millis(100), ..LIMITS };
         let outcomes = run_page(found, dir.path(), dir.path(), limits).unwrap();
         assert!(outcomes[0].failure.as_ref().is_some_and(|why| why.starts_with("still running")));
+    }
+
+    #[test]
+    fn a_copy_is_as_old_as_what_it_was_made_from() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        let files = ["a/b/c.proto".to_owned(), "a/d.rs".to_owned()];
+        let age = |path: PathBuf| std::fs::metadata(path).unwrap().modified().unwrap();
+        std::fs::create_dir_all(from.join("a/b")).unwrap();
+        for (index, path) in ["a/b/c.proto", "a/d.rs", "a/b", "a"].iter().enumerate() {
+            let path = from.join(path);
+            if path.extension().is_some() {
+                std::fs::write(&path, "one").unwrap();
+            }
+            let then = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000 + index as u64);
+            std::fs::File::open(&path).unwrap().set_modified(then).unwrap();
+        }
+        let same = |path: &str| age(from.join(path)) == age(to.join(path));
+        copy(&from, &files, &to).unwrap();
+        assert!(["a", "a/b", "a/b/c.proto", "a/d.rs"].iter().all(|path| same(path)));
+        // What a page has changed is built again; the rest is not.
+        std::fs::write(to.join("a/d.rs"), "two").unwrap();
+        copy(&from, &files, &to).unwrap();
+        assert!(same("a/b/c.proto") && same("a") && !same("a/d.rs"));
+        assert_eq!(std::fs::read_to_string(to.join("a/d.rs")).unwrap(), "one");
     }
 }

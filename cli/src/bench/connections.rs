@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::hold::Held;
+use super::limits;
 use super::process::{self, Part};
 
 /// How the ancestor's linkd let clients in: 10,000 in 1.7 s. For orientation; another machine.
@@ -48,7 +49,7 @@ struct Row {
     logins_per_s: f64,
     ancestor_logins_per_s: f64,
     errors: u64,
-    limits: &'static str,
+    limits: String,
 }
 
 /// Measures and prints; fails when a connection failed.
@@ -85,7 +86,7 @@ pub async fn run(options: &Options) -> Result<()> {
         logins_per_s: options.count as f64 / (done.saturating_sub(began) as f64 / 1e6),
         ancestor_logins_per_s: ANCESTOR_LOGINS_PER_S,
         errors,
-        limits: "auth open, out queue 256 KiB, workers 1",
+        limits: format!("in clear, {}", limits::of_linkd()),
     };
     print(&row, options.json);
     if errors > 0 {

@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::haproxy::{self, Haproxy};
+use super::limits;
 use super::load::Measured;
 use super::parts;
 use super::process::{self, Part};
@@ -36,26 +37,13 @@ impl Workload {
     }
 }
 
-/// What is in force at linkd and provider, beside what stands around the bytes.
-macro_rules! limits {
-    ($around:literal) => {
-        concat!(
-            $around,
-            ", frame 64 KiB, out queue 256 KiB, in flight 64, workers 1, per session 100,000 frames/s and 16 MiB/s, \
-             to a provider 2,000,000 requests/s and 8 MiB waiting, to clients 192 MiB/s"
-        )
-    };
-}
-
-const IN_CLEAR: &str = limits!("in clear");
-const WITH_TLS: &str = limits!("TLS 1.3 for players, mTLS between nodes");
-
 /// Something that a load can be put on.
 struct Subject {
     name: &'static str,
     addr: String,
     login: bool,
-    limits: &'static str,
+    /// What is on while it is measured.
+    limits: String,
     /// The authority that the load believes; `None`: in clear.
     ca: Option<String>,
     _certs: Option<tempfile::TempDir>,
@@ -95,7 +83,7 @@ async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
             name: "haproxy",
             addr,
             login: false,
-            limits: "nbthread 2, splice-auto, in clear",
+            limits: format!("in clear, {}", haproxy::limits()),
             ca: None,
             _certs: None,
             _parts: Vec::new(),
@@ -106,7 +94,7 @@ async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
         name: "echo",
         addr: echo.addr.clone(),
         login: false,
-        limits: "none, in clear",
+        limits: "in clear, none".to_owned(),
         ca: None,
         _certs: None,
         _parts: vec![echo],
@@ -129,11 +117,12 @@ fn linkstead(tls: bool, pinned: bool) -> Result<Subject> {
     let directory = start(&["directory"])?;
     let linkd = start(&["linkd", "--directory", &directory.addr])?;
     let provider = start(&["provider", "--directory", &directory.addr])?;
+    let around = if tls { "TLS 1.3 for players, mTLS between nodes" } else { "in clear" };
     Ok(Subject {
         name: "linkstead",
         addr: linkd.addr.clone(),
         login: true,
-        limits: if tls { WITH_TLS } else { IN_CLEAR },
+        limits: format!("{around}, {}", limits::of_both()),
         ca: folder.map(|folder| format!("{folder}/ca.pem")),
         _certs: certs,
         _parts: vec![provider, linkd, directory],
@@ -150,7 +139,7 @@ async fn measure(options: &Options, workload: &Workload, subjects: &[Subject]) -
     }
     let medians: Vec<_> = rounds.iter().map(|rounds| report::median(rounds)).collect();
     for (subject, measured) in subjects.iter().zip(&medians) {
-        let (pinned, limits) = (workload.pinned(), subject.limits);
+        let (pinned, limits) = (workload.pinned(), &subject.limits);
         let row = Row {
             bench: BENCH,
             subject: subject.name,

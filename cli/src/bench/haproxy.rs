@@ -7,6 +7,16 @@ use anyhow::{Context, Result};
 
 use super::process::{self, Part};
 
+/// Two threads and splicing, as its manual recommends for copying bytes.
+const GLOBAL: &[&str] = &["nbthread 2", "maxconn 4000"];
+const DEFAULTS: &[&str] =
+    &["mode tcp", "timeout connect 5s", "timeout client 1h", "timeout server 1h", "option splice-auto"];
+
+/// What is on while it is measured.
+pub fn limits() -> String {
+    [GLOBAL, DEFAULTS].concat().join(", ")
+}
+
 /// A haproxy in front of `backend`, with its configuration in a file that lives as long as it.
 #[derive(Debug)]
 pub struct Haproxy {
@@ -14,15 +24,14 @@ pub struct Haproxy {
     _config: tempfile::NamedTempFile,
 }
 
-/// Two threads and splicing, as its manual recommends for copying bytes; on one core when `pinned`.
+/// Starts one and waits until it listens; on one core when `pinned`.
 pub async fn start(backend: &str, pinned: bool) -> Result<Haproxy> {
     let port = process::free_port()?;
     let mut config = tempfile::NamedTempFile::new().context("haproxy's configuration")?;
+    let (global, defaults) = (GLOBAL.join("\n  "), DEFAULTS.join("\n  "));
     write!(
         config,
-        "global\n  nbthread 2\n  maxconn 4000\n\
-         defaults\n  mode tcp\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n  option splice-auto\n\
-         listen bench\n  bind 127.0.0.1:{port}\n  server echo {backend}\n"
+        "global\n  {global}\ndefaults\n  {defaults}\nlisten bench\n  bind 127.0.0.1:{port}\n  server echo {backend}\n"
     )?;
     config.flush()?;
     let mut command = if pinned {

@@ -5,6 +5,7 @@ mod echo;
 mod forward;
 mod haproxy;
 mod hold;
+mod limits;
 mod load;
 mod parts;
 mod process;

@@ -1,6 +1,5 @@
 //! The processes of a bench, each on a current-thread runtime unless it is a server of ours with threads of its own.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -9,9 +8,10 @@ use clap::Subcommand;
 use linkstead::{Cx, Env, Linkds, module};
 use net::hello::Role;
 use net::{Security, Tcp};
-use node::config::{NodeConfig, Size};
+use node::config::NodeConfig;
 use tokio_util::sync::CancellationToken;
 
+use super::limits::{self, ANY};
 use super::{echo, hold, load, process};
 
 /// What one process of a bench does.
@@ -76,8 +76,6 @@ pub fn certificates() -> anyhow::Result<tempfile::TempDir> {
     Ok(folder)
 }
 
-const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
 /// Runs a part until the bench kills it.
 pub fn run(part: Part) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -120,24 +118,7 @@ fn join(directory: &str, role: Role, security: Security) -> anyhow::Result<(Node
 async fn linkd(directory: &str, proof: &Proof) -> anyhow::Result<()> {
     let security = proof.security(Role::Linkd)?;
     let (node, directory) = join(directory, Role::Linkd, security.clone())?;
-    let caps = 100_000;
-    let config = linkd::Config {
-        listen: ANY,
-        ws_listen: linkd::config::Listen::Off,
-        provider_listen: ANY,
-        workers: 1,
-        connections_max: caps,
-        per_address_max: caps,
-        unauthed_max: caps,
-        // All guards are on, at two to four times what the loads of `forward` offer.
-        frames_per_second: 100_000,
-        frames_burst: 200_000,
-        bytes_per_second: Size::mib(16),
-        bytes_burst: Size::mib(32),
-        provider_requests_per_second: 2_000_000,
-        out_bytes_per_second: Size::mib(192),
-        ..linkd::Config::default()
-    };
+    let config = limits::linkd();
     let files = |end: &str| {
         proof.certs.as_ref().map(|folder| folder.join(format!("{node}.{end}"))).unwrap_or_default()
     };
@@ -157,11 +138,9 @@ async fn provider(directory: &str, proof: &Proof) -> anyhow::Result<()> {
     let (node, directory) = join(directory, Role::Provider, security.clone())?;
     let mut env = Env::new(&NodeConfig::default().cluster, node, Linkds::Directory(directory));
     env.security = security;
-    // A bench logs everybody in at once.
-    let config = linkstead::Config { max_online_new: u32::MAX, ..linkstead::Config::default() };
     let running = linkstead::provider("echo")
         .module(|_| Ok(Echo))
-        .start(config, env, CancellationToken::new())
+        .start(limits::provider(), env, CancellationToken::new())
         .await
         .context("the echo provider")?;
     running.ready().await;

@@ -23,7 +23,8 @@ use super::certs::Certs;
 use super::ports::Ports;
 use super::{AuthWay, Options, READY, Say};
 use crate::Failed;
-use crate::{role, ticket};
+use crate::role;
+use crate::ticket::{self, Booth};
 
 /// How long a provider's requests in flight may take to end.
 const DRAIN: Budgets = Budgets {
@@ -172,8 +173,10 @@ impl Cluster {
         &self.config.cluster
     }
 
-    pub fn signer(&self) -> Option<Signer> {
-        self.signer.clone()
+    /// Where tickets are had, when players need some.
+    pub fn booth(&self) -> Option<Booth> {
+        let audience = self.name().to_owned();
+        self.signer.clone().map(|signer| Booth { signer, audience })
     }
 
     pub fn ops_addr(&self) -> SocketAddr {

@@ -13,9 +13,10 @@ use base::Span;
 use client::bots::Summary;
 use node::config::{Log, LogFormat};
 use node::lifecycle::Budgets;
-use node::{Clock, Shutdown, signal, telemetry};
+use node::{Clock, Shutdown, descriptors, signal, telemetry};
 
-use crate::{Failed, bot, ticket};
+use crate::ticket::Booth;
+use crate::{Failed, bot};
 use cluster::Cluster;
 use ports::Ports;
 use web::Web;
@@ -38,7 +39,8 @@ pub struct Options {
     /// The same seed makes each bot draw the same numbers.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// How players log in: as whoever they say they are, or with tickets of a key that lives in this process only.
+    /// How players log in: as whoever they say they are, or with tickets of a key that lives in this process only. The
+    /// page gives itself one for any name.
     #[arg(long, value_enum, default_value_t = AuthWay::Open)]
     pub auth: AuthWay,
     /// Only the bots' summary on standard output, as one JSON object.
@@ -93,17 +95,20 @@ impl Say {
 pub async fn run(options: Options) -> Result<(), Failed> {
     let log = Log { level: options.log.clone(), format: LogFormat::Text };
     telemetry::logs(&log).map_err(|error| Failed::Usage(error.to_string()))?;
+    // Players, bots and all nodes are in this process.
+    descriptors::raise();
     let shutdown = Shutdown::new(STOP, Clock::start()).context("the stop's budgets")?;
     signal::take_over(shutdown.clone()).context("signals")?;
     let say = Say { quiet: options.json };
     let ports = Ports::new(options.base_port);
     let started = tokio::select! {
+        biased;
         started = Cluster::start(&options, ports, say) => started,
         () = shutdown.stopping().cancelled_owned() => return without_summary(&options),
     };
     let cluster = started?;
     let page = match options.web.unwrap_or(Web::At(ports.web())) {
-        Web::At(addr) => Some(web::serve(addr, &cluster.ws_addrs())?),
+        Web::At(addr) => Some(web::serve(addr, &cluster.ws_addrs(), cluster.booth())?),
         Web::Off => None,
     };
     greet(&cluster, page.as_ref(), say);
@@ -112,6 +117,7 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     let pass = shutdown.enter().context("stopped before it ran")?;
     let live = async {
         let summary = tokio::select! {
+            biased;
             summary = play(&options, &cluster) => Some(summary),
             () = shutdown.stopping().cancelled_owned() => None,
         };
@@ -148,6 +154,7 @@ fn without_summary(options: &Options) -> Result<(), Failed> {
 async fn end<A, B>(live: impl Future<Output = A>, stopped: impl Future<Output = B>) -> (Option<A>, B) {
     tokio::pin!(live, stopped);
     tokio::select! {
+        biased;
         result = &mut live => {
             let stopped = stopped.await;
             (Some(result), stopped)
@@ -161,7 +168,7 @@ async fn play(options: &Options, cluster: &Cluster) -> Summary {
     let Some(bots) = options.bots else { return std::future::pending().await };
     let (seconds, seed, json) = (options.seconds, options.seed, options.json);
     let (addrs, audience) = (cluster.client_addrs().join(","), cluster.name().to_owned());
-    let tokens = cluster.signer().map(|signer| ticket::tokens(signer, audience.clone()));
+    let tokens = cluster.booth().map(Booth::tokens);
     bot::play(&bot::Options { addrs, bots, seconds, seed, json, ticket_key: None, audience }, tokens).await
 }
 
@@ -169,7 +176,8 @@ fn greet(cluster: &Cluster, page: Option<&web::Page>, say: Say) {
     let addrs = cluster.client_addrs();
     say.line("");
     say.line(&format!("the cluster is up; clients connect to {}", addrs.join(" or ")));
-    if let Some(addr) = addrs.first() {
+    // The chat in a terminal has no ticket.
+    if let (Some(addr), None) = (addrs.first(), cluster.booth()) {
         say.line(&format!("  play:   cargo run --release -p tavern -- chat NAME --addr {addr}"));
     }
     if let Some(page) = page {

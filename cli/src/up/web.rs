@@ -1,5 +1,5 @@
-//! The tavern's page, served by `up`: its files from this binary, and where the gateways are. Loopback only, as the
-//! gateways of `up` are.
+//! The tavern's page, served by `up`: its files from this binary, where the gateways are, and tickets for the page if
+//! they want some. Loopback only, as the gateways of `up` are.
 
 use std::future::IntoFuture;
 use std::net::SocketAddr;
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{Path, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::header::{self, HeaderName};
-use axum::http::{HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use net::Tcp;
 use node::listen::Bounded;
 use serde_json::json;
@@ -20,6 +20,7 @@ use tavern::web::FILES;
 use tokio_util::sync::CancellationToken;
 
 use crate::Failed;
+use crate::ticket::Booth;
 
 /// Connections at once; more wait in the kernel's queue.
 const CONNECTIONS_MAX: usize = 64;
@@ -27,6 +28,10 @@ const CONNECTIONS_MAX: usize = 64;
 const SILENCE_MAX: Duration = Duration::from_secs(10);
 /// How long open connections may hold up the end.
 const GOODBYE: Duration = Duration::from_millis(200);
+/// Where the page asks for a ticket. The body of the request is the account.
+const TICKET: &str = "ticket";
+/// More than the longest account has.
+const TICKET_REQUEST_BYTES_MAX: usize = 256;
 
 /// Where the page is served: `--web ADDR`, `--web off`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +64,9 @@ impl FromStr for Web {
 struct Told {
     config: String,
     policy: HeaderValue,
+    /// The names under which this server is reached, with its port.
+    hosts: [String; 2],
+    booth: Option<Booth>,
 }
 
 /// A page that is served until it is dropped.
@@ -73,8 +81,8 @@ impl Drop for Page {
     }
 }
 
-/// Serves the page at `addr`; it connects to `gateways`, in this order.
-pub fn serve(addr: SocketAddr, gateways: &[SocketAddr]) -> Result<Page, Failed> {
+/// Serves the page at `addr`; it connects to `gateways`, in this order, with tickets of `booth`.
+pub fn serve(addr: SocketAddr, gateways: &[SocketAddr], booth: Option<Booth>) -> Result<Page, Failed> {
     let taken = |error| {
         Failed::Usage(format!("{error}; serve the page elsewhere with --web ADDR, or not with --web off"))
     };
@@ -88,10 +96,17 @@ pub fn serve(addr: SocketAddr, gateways: &[SocketAddr]) -> Result<Page, Failed> 
         urls.join(" ")
     );
     let policy = HeaderValue::from_str(&policy).map_err(|error| Failed::Running(error.into()))?;
-    let told = Arc::new(Told { config: json!({ "gateways": urls }).to_string(), policy });
+    let mut config = json!({ "gateways": urls });
+    if booth.is_some() {
+        config["ticket"] = json!(TICKET);
+    }
+    let hosts = [addr.to_string(), format!("localhost:{}", addr.port())];
+    let told = Arc::new(Told { config: config.to_string(), policy, hosts, booth });
     let router = Router::new()
         .route("/", get(|told| file(told, Path(String::new()))))
         .route("/{file}", get(file))
+        .route(&format!("/{TICKET}"), post(ticket))
+        .layer(DefaultBodyLimit::max(TICKET_REQUEST_BYTES_MAX))
         .with_state(told);
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
@@ -104,6 +119,7 @@ pub fn serve(addr: SocketAddr, gateways: &[SocketAddr]) -> Result<Page, Failed> 
             tokio::time::sleep(GOODBYE).await;
         };
         tokio::select! {
+            biased;
             served = serving.into_future() => {
                 if let Err(error) = served {
                     tracing::warn!(%error, "the page is served no longer");
@@ -122,6 +138,23 @@ async fn file(State(told): State<Arc<Told>>, Path(path): Path<String>) -> Respon
     match FILES.iter().find(|file| file.path == path) {
         Some(file) => answer(&told, file.content_type, file.text),
         None => (StatusCode::NOT_FOUND, "there is no such file here\n").into_response(),
+    }
+}
+
+/// A ticket for whoever the page says. Pages of other sites get none: they come under another name or say their own.
+async fn ticket(State(told): State<Arc<Told>>, headers: HeaderMap, account: String) -> Response {
+    let Some(booth) = &told.booth else {
+        return (StatusCode::NOT_FOUND, "nobody needs a ticket here\n").into_response();
+    };
+    let header = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let ours = |said: &str| told.hosts.iter().any(|host| host == said);
+    let origin = header(header::ORIGIN).map(|origin| origin.strip_prefix("http://").unwrap_or_default());
+    if !header(header::HOST).is_some_and(ours) || !origin.is_none_or(ours) {
+        return (StatusCode::FORBIDDEN, "tickets are for this server's own page\n").into_response();
+    }
+    match booth.sell(&account) {
+        Ok(text) => answer(&told, "text/plain; charset=utf-8", text),
+        Err(why) => (StatusCode::BAD_REQUEST, why).into_response(),
     }
 }
 

@@ -1,6 +1,8 @@
 //! Each role as a process of its own, in whatever order, with kills in between.
 
-use crate::process::{Process, addr_after};
+use std::process::Command;
+
+use crate::process::{Process, addr_after, linkstead};
 
 fn directory(port: &str) -> Process {
     let set = format!("service_manager.listen={port}");
@@ -76,4 +78,22 @@ async fn a_node_name_has_one_living_process() {
     assert!(!first.end().success());
     let mut third = linkd(&addr);
     third.wait_for("linkd ready");
+}
+
+/// It takes as many files as it may, and says so when they are too few for the connections it would hold.
+#[test]
+fn a_linkd_with_few_files_takes_all_and_warns() {
+    let args = linkd_args("127.0.0.1:1");
+    let inner = linkstead(&args.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut shell = Command::new("bash");
+    shell.args(["-c", "set -e; ulimit -Sn 100; ulimit -Hn 700; exec \"$0\" \"$@\" 2>&1"]);
+    shell.arg(inner.get_program()).args(inner.get_args());
+    let mut linkd = Process::spawn(shell);
+    let line = linkd.wait_for("linkd.connections_max");
+    assert!(line.contains("WARN") && line.contains("700 files") && line.contains("about 444"), "{line}");
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", linkd.id())).unwrap();
+    let files = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    assert_eq!(files.split_whitespace().skip(3).take(2).collect::<Vec<_>>(), ["700", "700"], "{files}");
+    linkd.signal("TERM");
+    assert!(linkd.end().success(), "{:#?}", linkd.seen);
 }

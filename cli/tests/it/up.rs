@@ -91,6 +91,56 @@ async fn get(addr: &str, path: &str) -> (String, String) {
     (head.to_lowercase(), body.to_owned())
 }
 
+/// What `POST /ticket` is answered with: its status and its body.
+async fn ask_for_ticket(page: &str, host: &str, more: &str, account: &str) -> (u16, String) {
+    let mut stream = net::Tcp::dial(page).await.unwrap();
+    let length = account.len();
+    let request = format!(
+        "POST /ticket HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}Content-Length: {length}\r\n\r\n{account}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// With tickets the page gets one for its guest, and no other site's page does.
+#[tokio::test]
+async fn the_page_gets_tickets_and_foreign_pages_get_none() {
+    let mut up = Process::start(&[&FREE[..], &["--auth", "ticket"]].concat());
+    let gateway = addr_after(&up.wait_for("linkd-1"), "clients ");
+    let page = addr_after(&up.wait_for("page:"), "http://");
+    let config: Value = serde_json::from_str(&get(&page, "/config.json").await.1).unwrap();
+    assert_eq!(config["ticket"], "ticket");
+    let own = format!("Origin: http://{page}\r\n");
+    let (status, ticket) = ask_for_ticket(&page, &page, &own, "ann").await;
+    assert_eq!(status, 200, "{ticket}");
+    let options = client::Options::new(gateway.as_str(), "ann");
+    client::Client::connect(options.clone().token(ticket)).await.unwrap().close().await;
+    assert!(client::Client::connect(options).await.is_err(), "no ticket, no login");
+    for (host, more) in [
+        ("evil.example", ""),
+        ("127.0.0.1", ""),
+        (page.as_str(), "Origin: https://evil.example\r\n"),
+        (page.as_str(), "Origin: null\r\n"),
+    ] {
+        let (status, body) = ask_for_ticket(&page, host, more, "ann").await;
+        assert_eq!(status, 403, "{host} {more} {body}");
+    }
+    assert_eq!(ask_for_ticket(&page, &page, &own, "").await.0, 400);
+    assert_eq!(ask_for_ticket(&page, &page, &own, &"x".repeat(300)).await.0, 413);
+    assert!(!up.seen.iter().any(|line| line.contains("play:")), "the chat in a terminal has no ticket");
+}
+
+/// Where everybody is believed, there is nothing to be had.
+#[tokio::test]
+async fn without_tickets_the_page_gives_none() {
+    let mut up = Process::start(&FREE);
+    let page = addr_after(&up.wait_for("page:"), "http://");
+    assert_eq!(ask_for_ticket(&page, &page, "", "ann").await.0, 404);
+}
+
 /// Every file is there, may load nothing from elsewhere, and names the gateways in their order.
 #[tokio::test]
 async fn the_page_is_served_with_the_addresses_of_the_gateways() {

@@ -81,12 +81,13 @@ export class Cluster {
   /** @type {import("node:http").Server[]} */
   #servers = [];
 
-  static async start() {
+  /** @param {string[]} more what `up` is told beside */
+  static async start(...more) {
     for (const program of [LINKSTEAD, TAVERN]) {
       if (!existsSync(program)) throw new Error(`${program} is missing: cargo build -p cli -p tavern`);
     }
     const cluster = new Cluster();
-    const up = cluster.#run(LINKSTEAD, ["up", "--base-port", "0", "--linkds", "1", "--web", "127.0.0.1:0"]);
+    const up = cluster.#run(LINKSTEAD, ["up", "--base-port", "0", "--linkds", "1", "--web", "127.0.0.1:0", ...more]);
     cluster.gateway = after(await up.line("linkd-1"), " ws ");
     cluster.page = after(await up.line("page:"), "page:");
     await up.line("stop:");

@@ -51,10 +51,10 @@ async function open() {
   return page;
 }
 
-/** @param {string} name @param {{ room?: string, gateways?: string[], gateway?: number }} [more] */
-async function guest(name, { room = "attic", gateways, gateway = 1 } = {}) {
+/** @param {string} name @param {{ room?: string, of?: Cluster, gateways?: string[], gateway?: number }} [more] */
+async function guest(name, { room = "attic", of = cluster, gateways, gateway = 1 } = {}) {
   const page = await open();
-  const address = gateways ? await cluster.pageOf(gateways) : cluster.page;
+  const address = gateways ? await of.pageOf(gateways) : of.page;
   await page.goto(`${address}/?gateway=${gateway}`);
   await page.getByLabel("Your name").fill(name);
   await page.getByLabel("Room", { exact: true }).fill(room);
@@ -117,6 +117,22 @@ describe("the tavern's page", { timeout: 300_000 }, () => {
     await ann.locator("#people bdi", { hasText: evil }).waitFor();
     for (const page of [ann, stranger]) {
       assert.equal(await page.locator("#tavern img:not([src='icon.svg']), #tavern b, #tavern script").count(), 0);
+    }
+  });
+
+  it("gets a ticket where the gateways want one, and a new one for the next login", async () => {
+    const of = await Cluster.start("--auth", "ticket");
+    try {
+      const ann = await guest("ann", { of });
+      await say(ann, "I have a ticket");
+      await hears(ann, "I have a ticket");
+      await ann.reload();
+      await ann.locator("#state[data-state=open]").waitFor();
+      await say(ann, "and another one");
+      await hears(ann, "and another one");
+      await ann.close();
+    } finally {
+      await of.stop();
     }
   });
 

@@ -1,5 +1,6 @@
 //! The page to play the tavern in a browser: its files, for whoever serves them. Beside them a page asks for
-//! `config.json`, which says where the gateways are: `{"gateways": ["ws://127.0.0.1:7711"]}`.
+//! `config.json`, which says where the gateways are: `{"gateways": ["ws://127.0.0.1:7711"]}`, and with `"ticket": "PATH"` where
+//! a ticket is had: the answer to a POST of the guest's name.
 
 /// One file of the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +55,16 @@ mod tests {
         let words = text("words.js");
         for code in codes::ALL {
             assert!(words.contains(&format!("\n  {code}: \"")), "code {code} has no words in words.js");
+        }
+    }
+
+    /// The framework's codes change their names; the page's words for them must follow.
+    #[test]
+    fn words_for_guests_name_codes_that_exist() {
+        let (_, rest) = text("words.js").split_once("const FRAMEWORK = {\n").unwrap();
+        let (table, _) = rest.split_once("\n};").unwrap();
+        for name in table.lines().filter_map(|line| line.trim().split_once(": ")).map(|(name, _)| name) {
+            assert!(linkstead::code::ALL.iter().any(|code| code.name == name), "{name} is no code any more");
         }
     }
 

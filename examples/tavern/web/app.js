@@ -42,11 +42,22 @@ function openDoor(/** @type {string} */ error = "") {
   at("name").focus();
 }
 
-/** Where the gateways are; `up` says it. @returns {Promise<string[]>} */
-async function gateways() {
+/**
+ * Where the gateways are, and where a ticket is had if they want one; `up` says it.
+ * @returns {Promise<{ gateways: string[], ticket?: string }>}
+ */
+async function cluster() {
   const answer = await fetch("config.json", { cache: "no-store" });
   if (!answer.ok) throw new Error(`config.json: ${answer.status}`);
-  return (await answer.json()).gateways;
+  return answer.json();
+}
+
+/** A ticket is good for one login. @param {string} from @param {string} name */
+async function ticketFor(from, name) {
+  const answer = await fetch(from, { method: "POST", body: name });
+  if (answer.status === 400) return null;
+  if (!answer.ok) throw new Error(`${from}: ${answer.status}`);
+  return answer.text();
 }
 
 /** @param {string} name @param {string[]} first the rooms to enter */
@@ -55,10 +66,11 @@ async function enterTavern(name, first) {
   at("enter").disabled = true;
   at("enter").textContent = "Coming in…";
   try {
-    const url = await gateways();
+    const { gateways: url, ticket } = await cluster();
+    const token = ticket ? () => ticketFor(ticket, name) : "";
     const wanted = Number(asked.get("gateway")) - 1;
     me = name;
-    client = connect({ url, account: name, ...(url[wanted] ? { first: wanted } : {}) });
+    client = connect({ url, account: name, token, ...(url[wanted] ? { first: wanted } : {}) });
   } catch (error) {
     return openDoor(/** @type {any} */ (error).kind === "bad_options" ? nameError(error) : "This page's server does not answer. Is the cluster up?");
   }

@@ -22,7 +22,9 @@ const FRAMEWORK = {
   PROVIDER_BROKEN: "This part of the tavern had to close for a moment.",
   TIMEOUT: "No answer came. It may have been heard all the same.",
   AUTH_REFUSED: "The gateway did not believe that this is you.",
-  ACCOUNT_INVALID: "That name can't be used here. Choose another.",
+  TICKET_INVALID: "The gateway wants a ticket, and this page has none that it takes.",
+  TOO_MANY_ATTEMPTS: "Too many logins from your address failed. Wait a moment.",
+  NAME_INVALID: "That name can't be used here. Choose another.",
   TOO_MANY_CONNECTIONS: "The tavern is full.",
   TOO_MANY_FROM_ADDRESS: "Too many guests came from your address. Close some pages.",
   TOO_MANY_UNAUTHED: "Too many guests are at the door just now.",
@@ -63,6 +65,7 @@ export function whyClosed({ kind, code, name, text }) {
   if (kind === "unreachable" || kind === "connect_timeout") {
     return { title: "The tavern can't be reached", why: "No gateway answers. Is the cluster up? Start it and come in again." };
   }
+  if (kind === "no_token") return { title: "There is no ticket", why: "This page's server gives none for that name." };
   if (kind === "bad_bytes") {
     return { title: "This page does not fit the gateway", why: "It sent something that this page does not know. Reload the page." };
   }
@@ -73,6 +76,7 @@ export function whyClosed({ kind, code, name, text }) {
 export function whyLost(cause) {
   if (!cause) return "";
   if (cause.name) return FRAMEWORK[cause.name] ?? cause.text;
+  if (cause.kind === "no_token") return "This page's server gives no ticket.";
   if (cause.kind === "silent") return "The gateway is silent.";
   if (cause.kind === "unreachable" || cause.kind === "connect_timeout") return "This gateway does not answer.";
   return "The connection broke.";

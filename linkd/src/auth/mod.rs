@@ -124,6 +124,11 @@ impl Gate {
         self.failures.lock().clone()
     }
 
+    /// Whether there are key files to be read again.
+    pub fn has_keys(&self) -> bool {
+        matches!(self.way, Way::Ticket(_) | Way::Jwt(_))
+    }
+
     /// Reads the key files again. A file that can't be read leaves all keys as they were.
     pub fn reload(&self) {
         match &self.way {

@@ -20,7 +20,6 @@ use net::strangers::Place;
 use net::ws::Origins;
 use net::{NetIo, Security, ServerTls};
 use tokio::sync::oneshot;
-use tokio::task::LocalSet;
 use tokio::time::MissedTickBehavior;
 use wire::code::Code;
 
@@ -138,7 +137,7 @@ impl Shared {
     }
 }
 
-/// Runs a worker until it is told to stop. Must run in a current-thread runtime.
+/// Runs a worker until it is told to stop. Must run in a `LocalSet` on a current-thread runtime.
 pub async fn run<N: NetIo>(
     io: N,
     settings: Settings,
@@ -146,9 +145,8 @@ pub async fn run<N: NetIo>(
     counters: Arc<Counters>,
     mailbox: Mailbox<Letter<N>>,
 ) {
-    let tasks = LocalSet::new();
     let worker = Worker::new(settings, counters, shared.gate.clone());
-    tasks.run_until(receive(io, worker, shared, mailbox)).await;
+    receive(io, worker, shared, mailbox).await;
 }
 
 /// The worker's loop.

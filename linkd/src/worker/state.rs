@@ -261,7 +261,7 @@ impl State {
         while let Some(slot) = self.touched_providers.pop() {
             if let Some(provider) = self.providers.get_mut(slot as usize).and_then(Option::as_mut) {
                 provider.touched = false;
-                provider.link.outbox.wake();
+                provider.link.outbox.flush_or_wake();
             }
         }
     }

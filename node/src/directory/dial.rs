@@ -98,6 +98,7 @@ pub(super) async fn keep<N: NetIo>(net: N, directory: Directory, cancel: Cancell
                 refuse(shared, error);
                 return;
             }
+            _ if base::planted::is("directory_never_rejoined") => return,
             end => tracing::warn!(directory = %addr, %end, "no session with the directory; all known stays"),
         }
         if shared.state.borrow().admitted > admitted && started.elapsed() > HELD {

@@ -36,6 +36,9 @@ pub struct Parts {
     pub node: NodeId,
     pub cluster: String,
     pub clock: Clock,
+    /// Epochs begin above this, which no earlier start of this directory may have reached: without a durable store the
+    /// wall clock's microseconds.
+    pub epoch_start: u64,
     pub shutdown: Shutdown,
     pub readiness: Readiness,
     pub metrics: Option<Metrics>,
@@ -58,7 +61,8 @@ impl Parts {
         let shutdown = Shutdown::new(config.budgets(), clock)?;
         let readiness = Readiness::new(&[]);
         let (cluster, security) = (config.cluster.clone(), Security::Insecure);
-        Ok(Self { node, cluster, clock, shutdown, readiness, metrics, ops, security })
+        let epoch_start = node::clock::unix_micros();
+        Ok(Self { node, cluster, clock, epoch_start, shutdown, readiness, metrics, ops, security })
     }
 }
 
@@ -101,7 +105,7 @@ pub async fn run_over<N: NetIo>(
     config.check().map_err(ServeError::Config)?;
     tracing::warn!("service_manager.store is \"memory\": a restart forgets everything and is told again");
     let now = parts.clock.now();
-    let core = Directory::new(config.settings(&parts.cluster, node::clock::unix_micros()), now);
+    let core = Directory::new(config.settings(&parts.cluster, parts.epoch_start), now);
     let (inputs, receiver) = mpsc::channel(INPUTS_MAX);
     let hub = Hub::new(core, parts.clock);
     let operator = Arc::new(Operator::new(&parts, hub.status(), inputs.clone()));

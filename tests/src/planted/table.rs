@@ -72,6 +72,26 @@ pub const FAULTS: &[Fault] = &[
     simulated("idle_never_closes", "a half-open client is kept for ever"),
     simulated("linkds_never_redials", "a provider never comes back to a linkd it lost"),
     simulated("directory_closes_by_key", "the close of an old session disconnects the new one"),
+    in_turmoil(
+        "dial_gives_up",
+        "a node that can't be dialled once is never dialled again",
+        "a_cut_between_linkd_and_provider_heals",
+    ),
+    in_turmoil(
+        "silence_unnoticed",
+        "a connection that carries nothing any more stays for ever",
+        "a_cut_between_linkd_and_provider_heals",
+    ),
+    in_turmoil(
+        "directory_never_rejoined",
+        "a node that lost the directory never looks for it again",
+        "nobody_notices_that_the_directory_is_lost",
+    ),
+    in_turmoil(
+        "redial_by_chance",
+        "how long a node waits depends on more than the seed",
+        "a_cut_between_linkd_and_provider_heals",
+    ),
     in_package("rate_not_enforced", "linkd", "a session sends as fast as it likes", "a_flood_of_keep_alives"),
     in_package(
         "broadcast_ignores_version",
@@ -194,6 +214,11 @@ pub const FAULTS: &[Fault] = &[
 /// A fault that the simulator must see.
 const fn simulated(name: &'static str, breaks: &'static str) -> Fault {
     Fault { name, package: "tests", breaks, filter: "seeds_keep_every_promise" }
+}
+
+/// A fault that the shells in turmoil must show.
+const fn in_turmoil(name: &'static str, breaks: &'static str, filter: &'static str) -> Fault {
+    Fault { name, package: "tests", breaks, filter }
 }
 
 /// A fault that a test of its own package must see.

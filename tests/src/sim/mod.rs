@@ -38,6 +38,7 @@ use cluster::Cluster;
 
 pub use invariants::{Tally, Violation};
 pub use plan::Plan;
+pub use rng::Rng;
 pub use trace::Keep;
 
 /// What became of a run.

@@ -13,6 +13,7 @@ mod pages;
 mod promises;
 mod purity;
 mod rust;
+mod selects;
 mod size;
 mod sockets;
 mod text;

@@ -6,12 +6,27 @@ use tests::repo;
 use crate::complaint::{Complaint, demand_none};
 use crate::markdown;
 
-/// The README is always there in both; the others once both are written.
-const PAIRS: &[(&str, &str, bool)] = &[
-    ("README.md", "README.zh-CN.md", true),
-    ("docs/start.md", "docs/start.zh-CN.md", false),
-    ("docs/concepts.md", "docs/concepts.zh-CN.md", false),
+/// The English page first.
+const PAIRS: &[(&str, &str)] = &[
+    ("README.md", "README.zh-CN.md"),
+    ("docs/start.md", "docs/start.zh-CN.md"),
+    ("docs/concepts.md", "docs/concepts.zh-CN.md"),
 ];
+
+/// Above this line a page says where it stands in the other language.
+const TOP_LINES: usize = 5;
+
+fn name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+/// Whoever opens the wrong one finds the other at its top.
+fn crossing(path: &str, text: &str, other: &str) -> Option<Complaint> {
+    let links = markdown::parse(text).links;
+    let there = links.iter().any(|(target, line)| target == name(other) && *line <= TOP_LINES);
+    let wrong = format!("no link to `{}` at its top", name(other));
+    (!there).then(|| Complaint::new(path, 1, wrong, "link the other language below the title"))
+}
 
 fn rule(second_path: &str, first: &str, second: &str) -> Vec<Complaint> {
     let (first, second) = (markdown::parse(first), markdown::parse(second));
@@ -51,12 +66,15 @@ fn the_pages_agree_across_languages() {
     let root = repo::root();
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
     let mut out = Vec::new();
-    for (english, other, required) in PAIRS {
+    for (english, other) in PAIRS {
         match (read(english), read(other)) {
-            (Some(first), Some(second)) => out.extend(rule(other, &first, &second)),
-            (None, _) if *required => out.push(Complaint::new(english, 1, "is missing", "write it")),
-            (_, None) if *required => out.push(Complaint::new(other, 1, "is missing", "write it")),
-            _ => {}
+            (Some(first), Some(second)) => {
+                out.extend(rule(other, &first, &second));
+                out.extend(crossing(english, &first, other));
+                out.extend(crossing(other, &second, english));
+            }
+            (None, _) => out.push(Complaint::new(english, 1, "is missing", "write it")),
+            (_, None) => out.push(Complaint::new(other, 1, "is missing", "write it")),
         }
     }
     demand_none(out);
@@ -68,4 +86,12 @@ fn fires_on_headings_and_code_that_differ() {
     assert!(rule("b.md", english, "# 甲\n```sh\nx\n```\n## 乙\n```sh\ny\n```\n").is_empty());
     assert_eq!(rule("b.md", english, "# 甲\n```sh\nx\n```\n# 乙\n```sh\nz\n```\n").len(), 2);
     assert_eq!(rule("b.md", english, "# 甲\n```sh\nx\n```\n").len(), 2);
+}
+
+#[test]
+fn fires_on_a_page_that_does_not_name_the_other() {
+    let crossed = |text: &str| crossing("docs/a.md", text, "docs/a.zh-CN.md").is_none();
+    assert!(crossed("# A\n\n[中文](a.zh-CN.md)\n"));
+    assert!(!crossed("# A\n\n[中文](b.zh-CN.md)\n"));
+    assert!(!crossed("# A\n\n1\n2\n3\n[中文](a.zh-CN.md)\n"));
 }
