@@ -49,9 +49,9 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     let proven = secure(&config.node, Role::Linkd, &node)?;
     let players = config.linkd.tls.load().map_err(|bad| Failed::Usage(bad.to_string()))?;
     let (clock, readiness) = (Clock::start(), Readiness::new(&["epoch"]));
-    take_descriptors(config.linkd.connections_max, &readiness);
     let shutdown = Shutdown::new(config.node.budgets(), clock).context("node.grace")?;
     signal::take_over(shutdown.clone()).context("signals")?;
+    take_descriptors(config.linkd.connections_max, &readiness);
     let ops_listener =
         Tcp::listen(config.node.ops_or(LINKD_OPS_PORT)).map_err(|e| Failed::Usage(e.to_string()))?;
     let ops_address = ops_listener.local_addr().context("the ops port")?.to_string();

@@ -99,6 +99,9 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     descriptors::raise();
     let shutdown = Shutdown::new(STOP, Clock::start()).context("the stop's budgets")?;
     signal::take_over(shutdown.clone()).context("signals")?;
+    // The cluster is one request in flight of its own lifecycle: the drain waits for it, a second signal doesn't. It is
+    // taken before anybody hears that the cluster is up, since who hears it may stop it at once.
+    let Ok(pass) = shutdown.enter() else { return without_summary(&options) };
     let say = Say { quiet: options.json };
     let ports = Ports::new(options.base_port);
     let started = tokio::select! {
@@ -113,8 +116,6 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     };
     greet(&cluster, page.as_ref(), say);
 
-    // The cluster is one request in flight of its own lifecycle: the drain waits for it, a second signal doesn't.
-    let pass = shutdown.enter().context("stopped before it ran")?;
     let live = async {
         let summary = tokio::select! {
             biased;

@@ -37,7 +37,14 @@ async fn certificates_change_under_load_and_nobody_is_cut_off() {
     let keeping = proven.keep(readiness.clone()).unwrap();
     let world = World::start_with(authority, security).await;
     let ann = world.player("ann").await.unwrap();
-    let before = world.linkd.summary().providers.len();
+    // The summary is taken now and then; the first one comes before the provider.
+    let providers = || world.linkd.summary().providers.len();
+    let began = Instant::now();
+    while providers() == 0 {
+        assert!(began.elapsed() < PATIENCE, "the provider was never listed");
+        tokio::task::yield_now().await;
+    }
+    let before = providers();
 
     let over = CancellationToken::new();
     let playing = tokio::spawn({
@@ -73,6 +80,6 @@ async fn certificates_change_under_load_and_nobody_is_cut_off() {
     over.cancel();
     assert!(within(playing).await.unwrap() > 0);
     assert!(world.game.is_ready());
-    assert_eq!(world.linkd.summary().providers.len(), before);
+    assert_eq!(providers(), before);
     keeping.abort();
 }
