@@ -9,6 +9,7 @@ use std::ops::{Bound, ControlFlow};
 use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -23,6 +24,9 @@ use crate::{Batch, Change, Durability, Each, Store, StoreError};
 const NUMBER: &[u8] = b"";
 /// The file with the number that was flushed last.
 const FLUSHED: &str = "FLUSHED";
+
+/// How often a file is tried that sled has not let go of.
+const LOCK_RETRY: Duration = Duration::from_millis(5);
 
 /// See the module. One tree holds everything; callers keep apart by prefixes.
 #[derive(Debug)]
@@ -43,7 +47,7 @@ impl Sled {
             .cache_capacity(options.cache_bytes)
             // Only our own flush counts.
             .flush_every_ms(None);
-        let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
+        let opened = catch_unwind(AssertUnwindSafe(|| open_when_let_go(&config, options.open_timeout)));
         let db = match opened {
             Ok(opened) => opened.map_err(|error| judge(&path, error))?,
             Err(panic) => return Err(StoreError::damaged(&path, panic_text(&*panic))),
@@ -65,6 +69,22 @@ impl Sled {
 
     fn at<T>(&self, done: ::sled::Result<T>) -> Result<T, Trouble> {
         done.map_err(|error| Trouble::Store(judge(self.guard.path(), error)))
+    }
+}
+
+/// The lock of the directory is ours, so if sled's own file is locked, an earlier store of this process is just ending:
+/// sled lets go of its file some time after it was dropped.
+fn open_when_let_go(config: &::sled::Config, timeout: Duration) -> ::sled::Result<::sled::Db> {
+    let began = Instant::now();
+    loop {
+        match config.open() {
+            Err(::sled::Error::Io(error))
+                if error.to_string().contains("could not acquire lock") && began.elapsed() < timeout =>
+            {
+                std::thread::park_timeout(LOCK_RETRY);
+            }
+            opened => return opened,
+        }
     }
 }
 
