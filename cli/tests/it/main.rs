@@ -9,6 +9,7 @@ mod identity;
 mod javascript;
 mod process;
 mod reference;
+mod remember;
 mod roles;
 mod run;
 mod tickets;
