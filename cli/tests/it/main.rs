@@ -3,6 +3,7 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
+mod bad_input;
 mod cert;
 mod cluster;
 mod identity;
