@@ -99,6 +99,12 @@ pub const FAULTS: &[Fault] = &[
     ),
     in_package("ticket_not_consumed", "linkd", "a ticket is good for more than one login", "auth::"),
     in_package(
+        "slots_forget_their_uses",
+        "linkd",
+        "slots that were given back give the sids of before again",
+        "a_mass_leave_gives_the_memory_back",
+    ),
+    in_package(
         "node_head_believed",
         "fuzz",
         "a node frame's head may be longer than the frame",
