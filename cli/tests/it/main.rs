@@ -6,6 +6,7 @@
 mod bad_input;
 mod cert;
 mod cluster;
+mod doors;
 mod identity;
 mod javascript;
 mod process;

@@ -90,11 +90,23 @@ pub async fn run(world: &World, table: &mut Table) {
             invalid,
         ),
     ];
+    let mut shown = Vec::new();
     for (id, input, token, expected) in cases {
         table.row(world, id, &format!("a ticket: {input}"), expected, show(world, &token)).await;
+        shown.push(String::from_utf8(token).unwrap());
     }
     let expected = ("TOO_MANY_ATTEMPTS", Closed);
     table.row(world, "BI-026", "guesses, one after another", expected, guess(world)).await;
+    unwritten(&world.log(), &shown);
+}
+
+/// The gateway writes all it ever writes, and nothing of what was shown to it: the end of a ticket is its signature.
+fn unwritten(log: &str, shown: &[String]) {
+    assert!(log.contains("linkd runs"), "nothing was written at all");
+    for ticket in shown.iter().filter(|ticket| !ticket.is_empty()) {
+        let signature = &ticket[ticket.len() - 40..];
+        assert!(!log.contains(signature), "{signature} was written");
+    }
 }
 
 /// Guesses until no guess is looked at any more.

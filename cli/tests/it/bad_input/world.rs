@@ -1,5 +1,6 @@
 //! A directory, two gateways as processes of their own, and a game in this process.
 
+use std::path::Path;
 use std::time::Duration;
 
 use base::{ModuleId, TypeId};
@@ -41,6 +42,8 @@ pub const PER_ADDRESS: usize = 40;
 pub const FRAME: Duration = Duration::from_millis(1_000);
 pub const LOGIN: Duration = Duration::from_millis(3_000);
 
+const GUARDED_LOG: &str = "guarded.log";
+
 /// One gateway's process.
 pub struct Gateway {
     process: Process,
@@ -61,7 +64,8 @@ pub struct World {
     rest: (Directory, TempDir),
 }
 
-fn gateway(directory: std::net::SocketAddr, name: &str, set: &[String]) -> Gateway {
+/// Starts one, which writes its log to a file.
+fn gateway(directory: std::net::SocketAddr, name: &str, set: &[String], log: &Path) -> Gateway {
     let mut args = vec!["linkd".to_owned(), "--profile".to_owned(), "dev".to_owned()];
     let always = [
         "linkd.listen=127.0.0.1:0",
@@ -71,7 +75,7 @@ fn gateway(directory: std::net::SocketAddr, name: &str, set: &[String]) -> Gatew
         "node.ops=127.0.0.1:0",
         "node.insecure=true",
         "node.cluster=test",
-        "node.log.level=error",
+        "node.log.level=trace",
     ];
     let always = always.into_iter().map(str::to_owned);
     let named = [format!("node.id={name}"), format!("node.directory=[\"{directory}\"]")];
@@ -79,7 +83,9 @@ fn gateway(directory: std::net::SocketAddr, name: &str, set: &[String]) -> Gatew
         args.extend(["--set".to_owned(), set]);
     }
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let mut process = Process::spawn(linkstead(&args));
+    let mut command = linkstead(&args);
+    command.stderr(std::fs::File::create(log).unwrap());
+    let mut process = Process::spawn(command);
     let line = process.wait_for("linkd ready");
     let (clients, providers) = (addr_after(&line, "clients on "), addr_after(&line, "providers on "));
     Gateway { process, clients, providers }
@@ -104,7 +110,8 @@ impl World {
             format!("linkd.frame_timeout={}ms", FRAME.as_millis()),
             format!("linkd.auth_timeout={}ms", LOGIN.as_millis()),
         ];
-        let open = tokio::task::spawn_blocking(move || gateway(addr, "linkd-1", &open));
+        let log = dir.path().join("open.log");
+        let open = tokio::task::spawn_blocking(move || gateway(addr, "linkd-1", &open, &log));
         let guarded = [
             "linkd.auth=ticket".to_owned(),
             format!("linkd.ticket.keys=[{:?}, {:?}]", keys[0], keys[1]),
@@ -112,7 +119,8 @@ impl World {
             "linkd.auth_failures_per_second=1".to_owned(),
             "linkd.auth_failures_burst=200".to_owned(),
         ];
-        let guarded = tokio::task::spawn_blocking(move || gateway(addr, "linkd-2", &guarded));
+        let log = dir.path().join(GUARDED_LOG);
+        let guarded = tokio::task::spawn_blocking(move || gateway(addr, "linkd-2", &guarded, &log));
         let (open, guarded) = (open.await.unwrap(), guarded.await.unwrap());
         let (node, joined, cancel) = join(addr, "game-1", "provider");
         let env = Env::new("test", node, Linkds::Directory(joined));
@@ -130,6 +138,11 @@ impl World {
 
     pub fn directory(&self) -> std::net::SocketAddr {
         self.rest.0.addr
+    }
+
+    /// All that the second gateway has written so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.rest.1.path().join(GUARDED_LOG)).unwrap()
     }
 
     /// Somebody who has said nothing yet.
