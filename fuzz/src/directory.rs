@@ -47,7 +47,7 @@ pub fn to(bytes: &[u8]) {
         if closed.contains(&session) {
             continue;
         }
-        now = now + Span::millis(50);
+        now += Span::millis(50);
         actions.clear();
         core.step(now, Event::Said { session, message }, &mut actions);
         core.check();
