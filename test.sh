@@ -94,6 +94,7 @@ stage fmt cargo fmt --all --check
 stage tests tests
 stage doctests cargo test --workspace --doc
 stage planted cargo planted
+stage fuzz cargo fuzz --seconds 2
 if [[ $mode == all ]]; then
     stage browser browser
     stage sim cargo sim --smoke

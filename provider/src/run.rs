@@ -1,6 +1,6 @@
 //! The program of a game: verbs, configuration, telemetry, the ops port and signals around a provider.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -137,7 +137,10 @@ impl Builder {
         let node = NodeId::new(&settings.id).map_err(StartError::from)?;
         let proven = node::tls::secure(&settings, Role::Provider, &node).map_err(StartError::from)?;
         let security = proven.security.clone();
-        let listener = net::Tcp::listen(settings.ops_or(OPS_PORT)).map_err(StartError::from)?;
+        let taken = |error: io::Error| {
+            StartError::from(node::config::BadSetting::new("node", "ops", error.to_string()))
+        };
+        let listener = net::Tcp::listen(settings.ops_or(OPS_PORT)).map_err(taken)?;
         let ops_address = listener.local_addr().map_err(StartError::from)?.to_string();
         let cancel = CancellationToken::new();
         let directory = node::directory::join(

@@ -3,8 +3,10 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
+mod bad_input;
 mod cert;
 mod cluster;
+mod doors;
 mod identity;
 mod javascript;
 mod process;

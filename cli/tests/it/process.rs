@@ -46,6 +46,10 @@ impl Process {
         Self { child, lines, seen: Vec::new() }
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits for a line that contains `text` and returns it.
     pub fn wait_for(&mut self, text: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
@@ -65,10 +69,6 @@ impl Process {
                 }
             }
         }
-    }
-
-    pub fn id(&self) -> u32 {
-        self.child.id()
     }
 
     pub fn signal(&self, name: &str) {

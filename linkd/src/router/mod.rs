@@ -36,7 +36,7 @@ pub use module::Choice;
 pub use provider::{Load, ProviderRef};
 pub use push::{Pushed, SLOTS_PER_TURN};
 pub use rate::{Bucket, Rate};
-pub use session::slot;
+pub use session::{SLOTS_KEPT, slot};
 
 use client::Knock;
 use guard::Line;

@@ -122,3 +122,25 @@ fn judge(proof: &Proof, message: &to_directory::Kind) -> Result<(), Refusal> {
     let to_directory::Kind::Hello(hello) = message else { return Ok(()) };
     proof.judge(&hello.cluster, &hello.role, &hello.node).map_err(|(code, text)| Refusal::new(*code, text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a newer node says and we don't know is passed over, and the session goes on.
+    ///
+    /// Holds: Q72.
+    #[tokio::test]
+    async fn what_is_unknown_is_passed_over() {
+        let known = to_directory::Kind::Heartbeat(msg::Heartbeat { seq: 9 });
+        let said = [None, Some(known.clone()), None].map(|kind| Ok::<_, Status>(msg::ToDirectory { kind }));
+        let (outbox, _answers) = mpsc::channel(1);
+        let (inputs, mut heard) = mpsc::channel(8);
+        session(Generation(1), Proof::Simulated, tokio_stream::iter(said), outbox, inputs).await;
+        assert!(matches!(heard.recv().await, Some(Input::Opened { .. })));
+        let Some(Input::Said { message, .. }) = heard.recv().await else { panic!("it was not heard") };
+        assert_eq!(message, known);
+        assert!(matches!(heard.recv().await, Some(Input::Closed { .. })));
+        assert!(heard.recv().await.is_none());
+    }
+}

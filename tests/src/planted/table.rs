@@ -142,6 +142,18 @@ pub const FAULTS: &[Fault] = &[
         "the_account_of_a_session_never_changes",
     ),
     in_package("ticket_not_consumed", "linkd", "a ticket is good for more than one login", "auth::"),
+    in_package(
+        "slots_forget_their_uses",
+        "linkd",
+        "slots that were given back give the sids of before again",
+        "a_mass_leave_gives_the_memory_back",
+    ),
+    in_package(
+        "node_head_believed",
+        "fuzz",
+        "a node frame's head may be longer than the frame",
+        "the_corpus_and_its_neighbours",
+    ),
     in_package("retired_keys_count", "wire", "tickets of a retired key are accepted", "keys_overlap"),
     in_package(
         "handshake_twice",

@@ -4,6 +4,7 @@
 //! Nothing here builds or runs the other crates, so tidy works while they don't.
 
 mod card;
+mod codes;
 mod complaint;
 mod faults;
 mod imports;
