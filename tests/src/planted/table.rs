@@ -61,6 +61,12 @@ pub const FAULTS: &[Fault] = &[
         filter: "damage_is_an_error",
     },
     Fault {
+        name: "directory_answers_before_saving",
+        package: "service-manager",
+        breaks: "a directory answers what it has not saved",
+        filter: "with_a_store_a_restart_forgets_nothing",
+    },
+    Fault {
         name: "directory_repeats_ids",
         package: "service-manager",
         breaks: "a block of ids is given twice",

@@ -100,6 +100,32 @@ fn epochs_go_on_where_they_were() {
     ]));
 }
 
+/// A ticket and the homes of two keys; then a life in which only the second node comes back.
+const CLAIMS: [&str; 2] = [
+    "s1 open
+         s1 hello linkd-1 hostA
+         s1 claim ticket/1 linkd-1 20000
+         s1 claim ticket/1 linkd-1 10000
+         s1 claim ticket/1 linkd-1 30000
+         s1 claim owner/7 linkd-1 60000 own
+         s2 open
+         s2 hello linkd-2 hostB
+         s2 claim owner/8 linkd-2 60000 own
+         s2 claim ticket/1 linkd-2 1000",
+    "s2 open
+         s2 hello linkd-2 hostB 2
+         s2 claim ticket/1 linkd-2 1000
+         s2 claim ticket/2 linkd-2 1000
+         s2 claim owner/7 linkd-2 1000
+         +14s
+         s2 beat 1
+         s2 claim owner/8 linkd-2 60000 own
+         +1s
+         s2 beat 2
+         s2 claim owner/7 linkd-2 1000 own
+         +15s",
+];
+
 #[test]
 fn claims_stay_held_and_end_with_their_nodes() {
     expect![[r#"
@@ -160,30 +186,7 @@ fn claims_stay_held_and_end_with_their_nodes() {
           s2 closed
           saves owner/8 is free
     "#]]
-    .assert_eq(&lives(&[
-        "s1 open
-         s1 hello linkd-1 hostA
-         s1 claim ticket/1 linkd-1 20000
-         s1 claim ticket/1 linkd-1 10000
-         s1 claim ticket/1 linkd-1 30000
-         s1 claim owner/7 linkd-1 60000 own
-         s2 open
-         s2 hello linkd-2 hostB
-         s2 claim owner/8 linkd-2 60000 own
-         s2 claim ticket/1 linkd-2 1000",
-        "s2 open
-         s2 hello linkd-2 hostB 2
-         s2 claim ticket/1 linkd-2 1000
-         s2 claim ticket/2 linkd-2 1000
-         s2 claim owner/7 linkd-2 1000
-         +14s
-         s2 beat 1
-         s2 claim owner/8 linkd-2 60000 own
-         +1s
-         s2 beat 2
-         s2 claim owner/7 linkd-2 1000 own
-         +15s",
-    ]));
+    .assert_eq(&lives(&CLAIMS));
 }
 
 /// Holds: Q51.
