@@ -1,5 +1,8 @@
 //! What every store promises, whichever it is.
 
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;

@@ -1,5 +1,8 @@
 //! `kill -9` in the middle of writing: what was acknowledged is there, and no batch is there by half.
 
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
