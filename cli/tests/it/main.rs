@@ -11,6 +11,7 @@ mod identity;
 mod javascript;
 mod process;
 mod reference;
+mod remember;
 mod roles;
 mod run;
 mod tickets;

@@ -41,7 +41,7 @@ fn linkd(directory: &str) -> Process {
     Process::start(&args.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-fn free_addr() -> String {
+pub fn free_addr() -> String {
     let listener = net::Tcp::listen(([127, 0, 0, 1], 0).into()).unwrap();
     listener.local_addr().unwrap().to_string()
 }

@@ -13,6 +13,7 @@ use wire::directory::{self as msg, from_directory::Kind as From, to_directory::K
 use wire::{Code, code};
 
 use super::error::JoinError;
+use super::ids::IdsError;
 use super::service::Instance;
 use super::view::{Action, Event, Key};
 use super::{Directory, Shared, Wanted};
@@ -129,6 +130,7 @@ struct Replay(Option<Arc<str>>);
 impl Drop for Session {
     fn drop(&mut self) {
         self.shared.claims.lock().close();
+        self.shared.ids.lock().close(|| Err(IdsError::Unknown));
         self.shared.state.send_modify(|state| state.connected = false);
     }
 }
@@ -142,6 +144,7 @@ impl Session {
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Followers of the state look at the epoch, so the epoch is first.
         shared.claims.lock().open();
+        shared.ids.lock().open();
         shared.epoch.send_if_modified(|epoch| std::mem::replace(epoch, given) != given);
         shared.state.send_modify(|state| {
             state.connected = true;
@@ -233,6 +236,10 @@ impl Session {
                 self.shared.claims.lock().answered(self.shared.clock.now(), claimed);
                 Ok(())
             }
+            Some(From::AllocatedIds(answer)) => {
+                self.shared.ids.lock().take(answer);
+                Ok(())
+            }
             // A newer directory may say things we don't know yet.
             Some(From::Heartbeat(_)) | None => Ok(()),
         }
@@ -252,7 +259,14 @@ impl Session {
         while let Some(claim) = self.next_claim() {
             self.send(To::Claim(claim)).await?;
         }
+        while let Some(ids) = self.next_ids() {
+            self.send(To::AllocateIds(ids)).await?;
+        }
         Ok(())
+    }
+
+    fn next_ids(&self) -> Option<msg::AllocateIds> {
+        self.shared.ids.lock().next_message()
     }
 
     fn next_claim(&self) -> Option<msg::Claim> {

@@ -48,6 +48,8 @@ pub struct Limits {
     pub claims: usize,
     /// Of one claim.
     pub claim_ttl: Span,
+    /// Names under which ids are counted.
+    pub id_names: usize,
 }
 
 /// Why something was refused.

@@ -7,7 +7,9 @@
 mod admission;
 mod catalog;
 mod claims;
+mod ids;
 mod limits;
+mod save;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +22,10 @@ use wire::directory::{self as msg, from_directory::Kind as From, to_directory::K
 
 use catalog::{Catalog, Set};
 use claims::Claims;
+pub use ids::COUNT_MAX as IDS_COUNT_MAX;
+use ids::Ids;
 pub use limits::{EPOCH_MAX, Limits, PROTO, Refusal, Terms};
+pub use save::Save;
 
 /// Ticks that come further apart than a lease divided by this mean that the directory itself stood still.
 const PAUSES_PER_TTL: u64 = 3;
@@ -32,6 +37,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Epochs begin above this. Without a durable store: the wall clock's microseconds.
     pub epoch_start: u64,
+    /// What it says is saved before anybody hears of it, and given back after a restart.
+    pub remembers: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +65,8 @@ pub enum Action {
     },
     /// For the counters.
     Count(Cause),
+    /// On the disk before anything that is sent after it. Without a store: for nobody.
+    Save(Save),
 }
 
 impl Action {
@@ -125,6 +134,7 @@ pub struct Directory {
     nodes: Owned<NodeId, Node>,
     catalog: Catalog,
     claims: Claims,
+    ids: Ids,
     /// The highest epoch given or heard of.
     epoch_max: u64,
     /// The last epoch of each node id, also of those that are gone.
@@ -192,6 +202,7 @@ impl Directory {
             nodes: Owned::default(),
             catalog: Catalog::default(),
             claims: Claims::default(),
+            ids: Ids::default(),
             epochs: BTreeMap::new(),
             probes: 0,
             ticked: now,
@@ -204,6 +215,9 @@ impl Directory {
             Event::Said { session, message } => self.said(now, session, message, actions),
             Event::Closed { session } => self.closed(now, session, actions),
             Event::Tick => self.tick(now, actions),
+        }
+        if !self.settings.remembers {
+            actions.retain(|action| !matches!(action, Action::Save(_)));
         }
     }
 
@@ -276,6 +290,7 @@ impl Directory {
             To::Heartbeat(beat) => actions.push(Action::send(session, From::Heartbeat(beat))),
             To::Pong(pong) => self.answered(&node, pong.nonce, actions),
             To::Claim(claim) => self.claim(now, session, &node, claim, actions),
+            To::AllocateIds(wanted) => self.allocate(session, &node, &wanted, actions),
             To::Bye(_) => {
                 actions.push(Action::Count(Cause::Left));
                 actions.push(Action::Close { session });
@@ -327,22 +342,58 @@ impl Directory {
         actions: &mut Vec<Action>,
     ) {
         // What a session says that lost its node to another one counts no more.
+        let forgot = self.warm_at.is_some() && !self.settings.remembers;
         let claimed = match self.nodes.owner(node) == Some(session) {
-            true => self.claims.claim(now, node, &claim, self.warm_at.is_some(), &self.settings.limits),
+            true => self.claims.claim(now, node, &claim, forgot, &self.settings.limits),
             false => Err(Refusal::new(code::STALE_EPOCH, "another session speaks for this node")),
         };
         let mut answer = msg::Claimed { seq: claim.seq, ..Default::default() };
-        if let Err(refusal) = claimed {
-            let taken = refusal.code == code::TAKEN;
-            actions.push(Action::Count(if taken { Cause::Taken } else { Cause::Refused }));
-            answer.code = refusal.code.number;
-            answer.retry_after_ms = refusal.retry_after_ms();
-            answer.text = refusal.text;
+        match claimed {
+            Ok(save) => actions.extend(save.map(Action::save)),
+            Err(refusal) => {
+                let taken = refusal.code == code::TAKEN;
+                actions.push(Action::Count(if taken { Cause::Taken } else { Cause::Refused }));
+                answer.code = refusal.code.number;
+                answer.retry_after_ms = refusal.retry_after_ms();
+                answer.text = refusal.text;
+            }
         }
         // A node replays without counting on answers, and could not read them while it does.
         if answer.code != 0 || !claim.replay {
             actions.push(Action::send(session, From::Claimed(answer)));
         }
+    }
+
+    fn allocate(
+        &mut self,
+        session: Generation,
+        node: &NodeId,
+        wanted: &msg::AllocateIds,
+        actions: &mut Vec<Action>,
+    ) {
+        let allocated = match self.nodes.owner(node) == Some(session) {
+            _ if !self.settings.remembers => {
+                let text = "this directory keeps nothing on a disk, so it could give ids twice; \
+                            set service_manager.store";
+                Err(Refusal::new(code::NO_STORE, text))
+            }
+            true => self.ids.allocate(&wanted.name, wanted.count, &self.settings.limits),
+            false => Err(Refusal::new(code::STALE_EPOCH, "another session speaks for this node")),
+        };
+        let mut answer = msg::AllocatedIds { seq: wanted.seq, ..Default::default() };
+        match allocated {
+            Ok(first) => {
+                let (name, next) = (wanted.name.clone(), self.ids.next(&wanted.name));
+                actions.push(Action::save(Save::Ids { name, next }));
+                answer.first = first;
+            }
+            Err(refusal) => {
+                actions.push(Action::Count(Cause::Refused));
+                answer.code = refusal.code.number;
+                answer.text = refusal.text;
+            }
+        }
+        actions.push(Action::send(session, From::AllocatedIds(answer)));
     }
 
     fn subscribe(&mut self, session: Generation, name: String, actions: &mut Vec<Action>) {
@@ -400,14 +451,14 @@ impl Directory {
     /// Removes a node and what it offers, if `owner` still speaks for it.
     fn drop_node(&mut self, node: &NodeId, owner: Generation, actions: &mut Vec<Action>) {
         if self.nodes.remove(node, owner).is_some() {
-            self.claims.node_gone(node);
+            self.claims.node_gone(node, |save| actions.push(Action::save(save)));
             self.catalog.replace(node, Epoch::NONE, Set::new(), actions);
         }
     }
 
     fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
         self.excuse(now);
-        self.claims.tick(now);
+        self.claims.tick(now, |save| actions.push(Action::save(save)));
         let hello = self.settings.terms.hello;
         let mute =
             |session: &Session| matches!(session.stage, Stage::Silent) && now.since(session.opened) >= hello;
@@ -437,6 +488,11 @@ impl Directory {
         }
         if self.warm_at.is_some_and(|at| now >= at) {
             self.warm_at = None;
+            // Who has not come back since the restart is gone, and what ends with it too.
+            let absent = self.claims.owners().filter(|node| self.nodes.get(node).is_none());
+            for node in absent.cloned().collect::<Vec<_>>() {
+                self.claims.node_gone(&node, |save| actions.push(Action::save(save)));
+            }
             let warm = msg::Warm { revision: self.catalog.revision() };
             let admitted = |session: &Session| matches!(session.stage, Stage::Admitted { .. });
             for (&session, _) in self.sessions.iter().filter(|(_, session)| admitted(session)) {

@@ -6,6 +6,7 @@
 mod bounds;
 mod claims;
 mod histories;
+mod restarts;
 mod starts;
 
 use std::fmt::Write;
@@ -33,8 +34,9 @@ fn settings(warming: Span) -> Settings {
         page_bytes: 200,
         claims: 4,
         claim_ttl: Span::secs(600),
+        id_names: 2,
     };
-    Settings { cluster: "test".to_owned(), terms, limits, epoch_start: 100 }
+    Settings { cluster: "test".to_owned(), terms, limits, epoch_start: 100, remembers: false }
 }
 
 fn service(name: &str) -> msg::Service {
@@ -74,6 +76,10 @@ fn event(words: &[&str]) -> Event {
             outlives_node: !rest.contains(&"own"),
             replay: rest.contains(&"again"),
         }),
+        "ids" => {
+            let count = u32::try_from(number(1)).unwrap();
+            To::AllocateIds(msg::AllocateIds { seq: 1, name: rest[0].to_owned(), count })
+        }
         "bye" => To::Bye(msg::Bye {}),
         other => panic!("no such word: {other}"),
     };
@@ -92,6 +98,7 @@ fn print(action: &Action, out: &mut String) {
     let name = |number: i32| Code::find(number).map_or("ok", |code| code.name);
     let _ = match action {
         Action::Count(_) => Ok(()),
+        Action::Save(save) => writeln!(out, "  saves {}", fact(save)),
         Action::Close { session } => writeln!(out, "  s{} closed", session.0),
         Action::Send { session, message } => {
             let _ = write!(out, "  s{} ", session.0);
@@ -120,10 +127,26 @@ fn print(action: &Action, out: &mut String) {
                 From::Heartbeat(b) => writeln!(out, "beat {}", b.seq),
                 From::Claimed(c) if c.code == 0 => writeln!(out, "holds it"),
                 From::Claimed(c) => writeln!(out, "holds it not: {}: {}", name(c.code), c.text),
+                From::AllocatedIds(a) if a.code == 0 => writeln!(out, "ids from {}", a.first),
+                From::AllocatedIds(a) => writeln!(out, "no ids: {}: {}", name(a.code), a.text),
                 From::Ping(p) => writeln!(out, "ping {}", p.nonce),
             }
         }
     };
+}
+
+fn fact(save: &Save) -> String {
+    match save {
+        Save::Epoch { node, epoch } => format!("{node} has epoch {epoch}"),
+        Save::ForgetEpoch { node } => format!("no epoch of {node}"),
+        Save::EpochMax { epoch } => format!("no epoch above {epoch}"),
+        Save::Claim { key, value, ttl, node } => {
+            let node = node.as_ref().map_or_else(String::new, |node| format!(", ends with {node}"));
+            format!("{key} = {} for {ttl}{node}", String::from_utf8_lossy(value))
+        }
+        Save::Unclaim { key } => format!("{key} is free"),
+        Save::Ids { name, next } => format!("the next id of {name} is {next}"),
+    }
 }
 
 fn run(core: &mut Directory, now: &mut Mono, script: &str) -> String {

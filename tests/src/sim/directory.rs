@@ -25,6 +25,7 @@ const LIMITS: Limits = Limits {
     page_bytes: 300,
     claims: 64,
     claim_ttl: Span::secs(600),
+    id_names: 8,
 };
 
 #[derive(Debug)]
@@ -52,8 +53,13 @@ struct Session {
 impl DirectoryNode {
     /// `wall` stands for the wall clock's microseconds.
     pub fn new(env: &Env, me: Place, wall: u64) -> Self {
-        let settings =
-            Settings { cluster: CLUSTER.into(), terms: env.terms, limits: LIMITS, epoch_start: wall };
+        let settings = Settings {
+            cluster: CLUSTER.into(),
+            terms: env.terms,
+            limits: LIMITS,
+            epoch_start: wall,
+            remembers: false,
+        };
         Self {
             me,
             core: Directory::new(settings, env.now),
@@ -120,7 +126,7 @@ impl DirectoryNode {
                     }
                 }
                 Action::Close { session } => self.close(env, session),
-                Action::Count(_) => {}
+                Action::Count(_) | Action::Save(_) => {}
             }
         }
     }

@@ -23,7 +23,7 @@ impl World {
         let clock = Clock::start();
         let (inputs, receiver) = mpsc::channel(8);
         let over = CancellationToken::new();
-        let hub = Hub::new(Directory::new(settings, clock.now()), clock);
+        let hub = Hub::new(Directory::new(settings, clock.now()), clock, None);
         tokio::spawn(hub.run(receiver, over.clone()));
         Self { inputs, over, sessions: 0 }
     }
