@@ -169,11 +169,8 @@ impl Builder {
         let readiness = ops::Readiness::new(&["linkds"]);
         readiness.unmet("linkds", "the directory has not let this node in yet");
         let keeping = proven.keep(readiness.clone());
-        let shown = ops::Ops {
-            shutdown: shutdown.clone(),
-            readiness: readiness.clone(),
-            metrics: Some(metrics),
-        };
+        let shown =
+            ops::Ops { shutdown: shutdown.clone(), readiness: readiness.clone(), metrics: Some(metrics) };
         let late = Arc::new(ops::Late::new(node.clone(), Role::Provider, shutdown.clone()));
         let serving = tokio::spawn(ops::serve_late(listener, shown, late.clone(), cancel.clone()));
         let running = tokio::select! {

@@ -75,7 +75,8 @@ impl Players {
     pub async fn served_within(&self, bound: Duration) -> Duration {
         let now = Instant::now();
         loop {
-            let waiting = self.seen.iter().filter(|seen| seen.lock().served.is_none_or(|at| at < now)).count();
+            let waiting =
+                self.seen.iter().filter(|seen| seen.lock().served.is_none_or(|at| at < now)).count();
             if waiting == 0 {
                 return now.elapsed();
             }
@@ -164,7 +165,8 @@ impl Player {
             self.client.request(Rooms::ENTER, Enter { room: self.room.clone() }).await?;
         }
         let text = format!("{} {number}", self.account);
-        let heard = self.client.request(Rooms::SAY, Say { room: self.room.clone(), text: text.clone() }).await?;
+        let heard =
+            self.client.request(Rooms::SAY, Say { room: self.room.clone(), text: text.clone() }).await?;
         let mut seen = self.seen.lock();
         if heard.by != 1 {
             seen.wrong.push(format!("{text:?} went to {} players in a room of one", heard.by));

@@ -143,7 +143,8 @@ impl World {
     pub fn epochs(&self) -> BTreeMap<String, u64> {
         let (_, out, err) = output(&["topology", "--ops", self.ops(DIRECTORY), "--json"]);
         let nodes: Vec<Value> = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
-        let epoch = |node: &Value| (node["node"].as_str().unwrap().to_owned(), node["epoch"].as_u64().unwrap());
+        let epoch =
+            |node: &Value| (node["node"].as_str().unwrap().to_owned(), node["epoch"].as_u64().unwrap());
         nodes.iter().map(epoch).collect()
     }
 }
@@ -181,7 +182,9 @@ fn tavern() -> &'static Path {
         let target = own.parent().and_then(Path::parent).unwrap();
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut build = Command::new(cargo);
-        build.args(["build", "-q", "-p", "cli", "-p", "tavern", "--bin", "tavern", "--target-dir"]).arg(target);
+        build
+            .args(["build", "-q", "-p", "cli", "-p", "tavern", "--bin", "tavern", "--target-dir"])
+            .arg(target);
         let profile = own.parent().and_then(Path::file_name).unwrap();
         if profile == "release" {
             build.arg("--release");
