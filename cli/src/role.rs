@@ -9,7 +9,7 @@ use linkd::StartError;
 use net::hello::Role;
 use net::{Security, Tcp};
 use node::config::NodeConfig;
-use node::ops::{self, Ops, Readiness};
+use node::ops::{self, Late, Ops, Readiness};
 use node::tls::Proven;
 use node::{Clock, Directory, Join, Shutdown, descriptors, signal, telemetry};
 use tokio::net::TcpListener;
@@ -51,6 +51,7 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     let proven = secure(&config.node, Role::Linkd, &node)?;
     let players = config.linkd.tls.load().map_err(|bad| Failed::Usage(bad.to_string()))?;
     let (clock, readiness) = (Clock::start(), Readiness::new(&["epoch"]));
+    readiness.unmet("epoch", "the directory has not let this node in yet");
     let shutdown = Shutdown::new(config.node.budgets(), clock).context("node.grace")?;
     signal::take_over(shutdown.clone()).context("signals")?;
     take_descriptors(config.linkd.connections_max, &readiness);
@@ -63,9 +64,13 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     let env = linkd::Env {
         security,
         tls: players.as_ref().map(|players| players.tls.clone()),
-        ..linkd::Env::insecure(&config.node.cluster, node, directory.clone())
+        ..linkd::Env::insecure(&config.node.cluster, node.clone(), directory.clone())
     };
     let _keeping = (proven.keep(readiness.clone()), players.map(|players| players.keep(readiness.clone())));
+    let metrics = Some(telemetry::metrics().context("metrics")?);
+    let ops = Ops { shutdown: shutdown.clone(), readiness: readiness.clone(), metrics };
+    let late = Arc::new(Late::new(node, Role::Linkd, shutdown.clone()));
+    let serving = tokio::spawn(ops::serve_late(ops_listener, ops, late.clone(), cancel.clone()));
     let started = tokio::select! {
         biased;
         started = linkd::start(&config.linkd, env) => started,
@@ -73,14 +78,11 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     };
     let linkd = Arc::new(started.map_err(not_started)?);
     readiness.met("epoch");
-    let operator =
-        linkd::Operator { linkd: linkd.clone(), directory: directory.clone(), shutdown: shutdown.clone() };
-    let ops = Ops {
+    late.serve(linkd::Operator {
+        linkd: linkd.clone(),
+        directory: directory.clone(),
         shutdown: shutdown.clone(),
-        readiness,
-        metrics: Some(telemetry::metrics().context("metrics")?),
-    };
-    let serving = tokio::spawn(ops::serve(ops_listener, ops, Arc::new(operator), cancel.clone()));
+    });
     let outlived = CancellationToken::new();
     let ending = tokio::spawn({
         let (directory, shutdown, outlived) = (directory.clone(), shutdown.clone(), outlived.clone());

@@ -10,6 +10,7 @@ mod doors;
 mod identity;
 mod javascript;
 mod process;
+mod processes;
 mod reference;
 mod remember;
 mod roles;

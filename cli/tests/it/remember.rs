@@ -8,8 +8,7 @@ use base::{Epoch, NodeId};
 use node::directory::{Claim, ClaimError, Directory, IdsError};
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Process, linkstead};
-use crate::roles::free_addr;
+use crate::process::{Process, free_addr, linkstead};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const ROUNDS: u64 = 3;

@@ -59,6 +59,7 @@ where
             Err(end) => return end,
         },
     };
+    tracing::info!(node = %shared.join.node, epoch = welcome.epoch, warming = welcome.warming, "in session with the directory");
     let mut session = Session::begin(shared.clone(), to, &welcome);
     session.run(from).await
 }

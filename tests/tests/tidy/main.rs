@@ -10,6 +10,7 @@ mod faults;
 mod imports;
 mod links;
 mod markdown;
+mod metrics;
 mod pages;
 mod promises;
 mod purity;
