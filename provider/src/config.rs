@@ -16,7 +16,7 @@ pub const PRESETS: &[Preset] = &[];
 pub struct Config {
     /// This provider's number, unique among the cluster's providers.
     pub server_id: u32,
-    /// What the names of its modules begin with at the directory. The linkds' `module_prefix` must be the same.
+    /// The group it belongs to: what the names of its modules begin with at the directory. Ends in `/`.
     pub prefix: String,
     /// Where this provider stands; linkds of the same region prefer it. Empty prefers nobody.
     pub region: String,
@@ -120,8 +120,8 @@ impl Config {
         if let Err(error) = self.app_version.parse::<AppVersion>() {
             return bad("app_version", error.to_string());
         }
-        if self.prefix.is_empty() || self.prefix.len() > 200 {
-            return bad("prefix", "must be 1 to 200 bytes".into());
+        if !self.prefix.ends_with('/') || self.prefix.len() > 200 {
+            return bad("prefix", "must end in / and be at most 200 bytes".into());
         }
         if !(1..=64).contains(&self.io_workers) {
             return bad("io_workers", "must be 1 to 64".into());
