@@ -38,6 +38,8 @@ pub struct Config {
     pub load_report_max: Time,
     /// What counts as too much work.
     pub overload: Overload,
+    /// Starts closed: linkds send nobody new here until it is opened, by `undrain` or by the game.
+    pub initially_disabled: bool,
     /// Settings of single modules, by the module's name: `[provider.modules.Rank]`.
     pub modules: BTreeMap<String, ModuleConfig>,
 }
@@ -102,6 +104,7 @@ impl Default for Config {
             load_report_min: Time::secs(1),
             load_report_max: Time::secs(10),
             overload: Overload::default(),
+            initially_disabled: false,
             modules: BTreeMap::new(),
         }
     }
