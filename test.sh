@@ -94,11 +94,12 @@ stage fmt cargo fmt --all --check
 stage tests tests
 stage doctests cargo test --workspace --doc
 stage planted cargo planted
+stage fuzz cargo fuzz --seconds 2
 if [[ $mode == all ]]; then
     stage browser browser
     stage sim cargo sim --smoke
     stage bench cargo run --release -q -- bench forward --baseline haproxy --seconds 0.2 --json
-    stage docs cargo run -q -p tests --bin docs -- README.md docs/start.md docs/guides/{tls,authentication,limits}.md \
+    stage docs cargo run -q -p tests --bin docs -- README.md docs/start.md docs/guides/{tls,authentication,limits,deploy,operating}.md \
         examples/python/README.md
 fi
 report

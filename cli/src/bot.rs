@@ -36,6 +36,23 @@ pub struct Options {
     /// The cluster's name, for the tickets.
     #[arg(long, default_value = "linkstead")]
     pub audience: String,
+    /// Connect inside TLS, and believe the authorities in this file; without it everything goes in clear.
+    #[arg(long)]
+    pub tls_ca: Option<PathBuf>,
+    /// The name that a gateway's certificate must carry.
+    #[arg(long, default_value = "localhost")]
+    pub tls_name: String,
+}
+
+impl Options {
+    /// What each bot's connection is made with.
+    fn client(&self) -> Result<client::Options, Failed> {
+        let options = client::Options::new(&self.addrs, "bot");
+        let Some(path) = &self.tls_ca else { return Ok(options) };
+        let refuse = |why: String| Failed::Usage(format!("--tls-ca {}: {why}", path.display()));
+        let roots = std::fs::read_to_string(path).map_err(|error| refuse(error.to_string()))?;
+        options.tls(&roots, &self.tls_name).map_err(|error| refuse(error.to_string()))
+    }
 }
 
 pub async fn run(command: Command) -> Result<(), Failed> {
@@ -47,17 +64,19 @@ pub async fn run(command: Command) -> Result<(), Failed> {
         }
         None => None,
     };
-    let summary = play(&options, tokens).await;
+    let client = options.client()?;
+    let summary = play(&options, client, tokens).await;
     report(&summary, options.json)
 }
 
 /// Lets the bots play to the end.
-pub async fn play(options: &Options, tokens: Option<Tokens>) -> Summary {
+pub async fn play(options: &Options, client: client::Options, tokens: Option<Tokens>) -> Summary {
     let plan = Plan {
         bots: options.bots,
         seconds: options.seconds,
         seed: options.seed,
         tokens,
+        options: client,
         ..Plan::new(&options.addrs)
     };
     bots::run(tavern::bots(), plan.ramped_within_a_fifth()).await

@@ -10,6 +10,7 @@ pub mod config;
 mod operate;
 mod role;
 mod steer;
+mod store;
 mod ticket;
 mod up;
 
@@ -70,6 +71,9 @@ enum Command {
     /// Make keys and tickets for logging in.
     #[command(subcommand)]
     Ticket(ticket::Command),
+    /// Check the store of a stopped node, save it to a file, or make one of a file.
+    #[command(subcommand)]
+    Store(store::Command),
     /// Print the version.
     Version {
         #[arg(long)]
@@ -146,6 +150,7 @@ fn run(command: Command) -> Result<(), Failed> {
         }
         Command::BenchPart(part) => bench::run_part(part).map_err(Failed::from),
         Command::Ticket(command) => ticket::run(command),
+        Command::Store(command) => store::run(command),
         other => runtime()?.block_on(run_async(other)),
     }
 }
@@ -166,6 +171,7 @@ async fn run_async(command: Command) -> Result<(), Failed> {
         Command::Bot(command) => bot::run(command).await,
         Command::CheckConfig(_)
         | Command::Ticket(_)
+        | Command::Store(_)
         | Command::PrintConfig(_)
         | Command::Cert(_)
         | Command::Version { .. }

@@ -1,15 +1,18 @@
 //! One role as a process of its own: configuration, logs, signals, the ops port, the service, and an orderly end.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
 use base::NodeId;
+use linkd::StartError;
 use net::hello::Role;
 use net::{Security, Tcp};
 use node::config::NodeConfig;
-use node::ops::{self, Ops, Readiness};
+use node::ops::{self, Late, Ops, Readiness};
 use node::tls::Proven;
 use node::{Clock, Directory, Join, Shutdown, descriptors, signal, telemetry};
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::Failed;
@@ -24,9 +27,8 @@ pub async fn service_manager(given: &Given) -> Result<(), Failed> {
     begin(&config.node)?;
     let node = node_id(&config.node, "service-manager-1")?;
     let proven = secure(&config.node, Role::Directory, &node)?;
-    let listen = |addr| Tcp::listen(addr).map_err(|error| Failed::Usage(error.to_string()));
-    let listener = listen(config.service_manager.listen)?;
-    let ops = listen(config.node.ops_or(service_manager::config::OPS_PORT))?;
+    let listener = listen("service_manager.listen", config.service_manager.listen)?;
+    let ops = listen("node.ops", config.node.ops_or(service_manager::config::OPS_PORT))?;
     let metrics = telemetry::metrics().context("metrics")?;
     let mut parts =
         service_manager::server::Parts::new(&config.node, Some(ops), Some(metrics)).context("starting")?;
@@ -49,11 +51,11 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     let proven = secure(&config.node, Role::Linkd, &node)?;
     let players = config.linkd.tls.load().map_err(|bad| Failed::Usage(bad.to_string()))?;
     let (clock, readiness) = (Clock::start(), Readiness::new(&["epoch"]));
+    readiness.unmet("epoch", "the directory has not let this node in yet");
     let shutdown = Shutdown::new(config.node.budgets(), clock).context("node.grace")?;
     signal::take_over(shutdown.clone()).context("signals")?;
     take_descriptors(config.linkd.connections_max, &readiness);
-    let ops_listener =
-        Tcp::listen(config.node.ops_or(LINKD_OPS_PORT)).map_err(|e| Failed::Usage(e.to_string()))?;
+    let ops_listener = listen("node.ops", config.node.ops_or(LINKD_OPS_PORT))?;
     let ops_address = ops_listener.local_addr().context("the ops port")?.to_string();
     let cancel = CancellationToken::new();
     let security = proven.security.clone();
@@ -62,24 +64,25 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     let env = linkd::Env {
         security,
         tls: players.as_ref().map(|players| players.tls.clone()),
-        ..linkd::Env::insecure(&config.node.cluster, node, directory.clone())
+        ..linkd::Env::insecure(&config.node.cluster, node.clone(), directory.clone())
     };
     let _keeping = (proven.keep(readiness.clone()), players.map(|players| players.keep(readiness.clone())));
+    let metrics = Some(telemetry::metrics().context("metrics")?);
+    let ops = Ops { shutdown: shutdown.clone(), readiness: readiness.clone(), metrics };
+    let late = Arc::new(Late::new(node, Role::Linkd, shutdown.clone()));
+    let serving = tokio::spawn(ops::serve_late(ops_listener, ops, late.clone(), cancel.clone()));
     let started = tokio::select! {
         biased;
         started = linkd::start(&config.linkd, env) => started,
         () = shutdown.stopping().cancelled_owned() => return Ok(()),
     };
-    let linkd = Arc::new(started.context("starting")?);
+    let linkd = Arc::new(started.map_err(not_started)?);
     readiness.met("epoch");
-    let operator =
-        linkd::Operator { linkd: linkd.clone(), directory: directory.clone(), shutdown: shutdown.clone() };
-    let ops = Ops {
+    late.serve(linkd::Operator {
+        linkd: linkd.clone(),
+        directory: directory.clone(),
         shutdown: shutdown.clone(),
-        readiness,
-        metrics: Some(telemetry::metrics().context("metrics")?),
-    };
-    let serving = tokio::spawn(ops::serve(ops_listener, ops, Arc::new(operator), cancel.clone()));
+    });
     let outlived = CancellationToken::new();
     let ending = tokio::spawn({
         let (directory, shutdown, outlived) = (directory.clone(), shutdown.clone(), outlived.clone());
@@ -116,6 +119,21 @@ fn take_descriptors(connections_max: usize, readiness: &Readiness) {
     if let Some(few) = descriptors::too_few(descriptors::raise(), connections_max) {
         tracing::warn!("{few}");
         readiness.warn("descriptors", few);
+    }
+}
+
+/// Opens the port that a setting names.
+fn listen(key: &str, addr: SocketAddr) -> Result<TcpListener, Failed> {
+    Tcp::listen(addr).map_err(|error| Failed::Usage(format!("{key}: {error}")))
+}
+
+/// A setting is the operator's to mend; whatever else it was may pass.
+fn not_started(error: StartError) -> Failed {
+    match error {
+        StartError::Setting(_) | StartError::Listen { .. } => Failed::Usage(error.to_string()),
+        StartError::Join(_) | StartError::Thread(_) => {
+            Failed::Running(anyhow::Error::new(error).context("starting"))
+        }
     }
 }
 

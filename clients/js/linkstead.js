@@ -106,6 +106,7 @@ export const CODES = Object.freeze([
   code("SUPERSEDED", 173, "peer", "never", 0, "a newer connection of the same node took this one's place", "nothing; the newer one serves"),
   code("IDENTITY_MISMATCH", 174, "peer", "never", 0, "a node says to be another one than its certificate", "give each node the certificate issued for its own cluster, role and id"),
   code("TAKEN", 175, "peer", "never", 0, "the key is held for another value", "whoever claimed it first has it"),
+  code("NO_STORE", 176, "us", "never", 0, "the directory keeps nothing on a disk, which this needs", "set service_manager.store to a store on a disk"),
   code("UNAVAILABLE", 172, "peer", "after", 1000, "the peer can't be reached", "wait for it or look at its log"),
   // codes: end
 ]);

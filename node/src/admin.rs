@@ -12,6 +12,7 @@ use wire::admin as msg;
 
 use crate::directory::{self, NodeInfo};
 use crate::listen::Caller;
+use crate::ops::Late;
 use crate::stub::admin::admin_server::{Admin, AdminServer};
 
 pub use client::{AdminError, Client};
@@ -112,13 +113,18 @@ pub fn topology_json(nodes: &[NodeInfo]) -> Value {
     nodes.iter().map(node).collect()
 }
 
-pub(crate) fn service<O: Operate>(operate: Arc<O>) -> AdminServer<Server<O>> {
-    AdminServer::new(Server { operate })
+pub(crate) fn service<O: Operate>(role: Arc<Late<O>>) -> AdminServer<Server<O>> {
+    AdminServer::new(Server { role })
 }
 
-#[derive(Debug)]
 pub(crate) struct Server<O> {
-    operate: Arc<O>,
+    role: Arc<Late<O>>,
+}
+
+impl<O: Operate> Server<O> {
+    fn serving(&self) -> Result<&O, Status> {
+        self.role.get().ok_or_else(|| Status::failed_precondition("this node still waits for the directory"))
+    }
 }
 
 /// Only loopback is believed as long as nobody proves who they are.
@@ -137,7 +143,7 @@ impl<O: Operate> Admin for Server<O> {
         request: Request<msg::StatusRequest>,
     ) -> Result<Response<msg::StatusReply>, Status> {
         from_loopback(&request)?;
-        Ok(Response::new(msg::StatusReply { json: self.operate.status().to_string() }))
+        Ok(Response::new(msg::StatusReply { json: self.role.status().to_string() }))
     }
 
     async fn topology(
@@ -145,21 +151,24 @@ impl<O: Operate> Admin for Server<O> {
         request: Request<msg::TopologyRequest>,
     ) -> Result<Response<msg::TopologyReply>, Status> {
         from_loopback(&request)?;
-        let json = self.operate.topology().await.to_string();
+        let json = match self.role.get() {
+            Some(role) => role.topology().await.to_string(),
+            None => Value::Array(Vec::new()).to_string(),
+        };
         Ok(Response::new(msg::TopologyReply { json }))
     }
 
     async fn kick(&self, request: Request<msg::KickRequest>) -> Result<Response<msg::KickReply>, Status> {
         from_loopback(&request)?;
         let kick = kick(request.into_inner()).map_err(Status::invalid_argument)?;
-        let kicked = self.operate.kick(kick).await.map_err(refused)?;
+        let kicked = self.serving()?.kick(kick).await.map_err(refused)?;
         Ok(Response::new(msg::KickReply { kicked }))
     }
 
     async fn drain(&self, request: Request<msg::DrainRequest>) -> Result<Response<msg::DrainReply>, Status> {
         from_loopback(&request)?;
         let Drained { acknowledged, failed } =
-            self.operate.drain(request.into_inner().closed).await.map_err(refused)?;
+            self.serving()?.drain(request.into_inner().closed).await.map_err(refused)?;
         let failed = failed.into_iter().map(|(node, why)| msg::DrainFailure { node, why }).collect();
         Ok(Response::new(msg::DrainReply { acknowledged, failed }))
     }
@@ -175,13 +184,13 @@ impl<O: Operate> Admin for Server<O> {
             None => Err("a lookup names an account or a session".to_owned()),
         };
         let target = target.map_err(Status::invalid_argument)?;
-        let json = self.operate.lookup(target).await.map_err(refused)?.to_string();
+        let json = self.serving()?.lookup(target).await.map_err(refused)?.to_string();
         Ok(Response::new(msg::LookupReply { json }))
     }
 
     async fn stop(&self, request: Request<msg::StopRequest>) -> Result<Response<msg::StopReply>, Status> {
         from_loopback(&request)?;
-        let already = self.operate.stop(request.into_inner().now);
+        let already = self.role.stop(request.into_inner().now);
         Ok(Response::new(msg::StopReply { already }))
     }
 }

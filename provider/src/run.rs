@@ -1,6 +1,6 @@
 //! The program of a game: verbs, configuration, telemetry, the ops port and signals around a provider.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand};
 use net::hello::Role;
 use node::admin::{Drained, Operate, OperateError, topology_json};
 use node::config::{self, NodeConfig, Sources};
-use node::{Directory, Join, ops, signal, telemetry};
+use node::{Clock, Directory, Home, Join, Shutdown, ops, signal, telemetry};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,6 +24,8 @@ use crate::table::Table;
 
 /// Where the ops port of a provider is unless configured.
 const OPS_PORT: u16 = 7703;
+/// A start that is not ready after this says what it waits for.
+const LINKDS_EXPECTED: Duration = Duration::from_secs(1);
 /// Sections of other roles, which may stand in a shared file.
 const OTHERS: &[&str] = &["service_manager", "linkd", "global_cache", "control", "client", "up", "game"];
 
@@ -138,7 +140,10 @@ impl Builder {
         let node = NodeId::new(&settings.id).map_err(StartError::from)?;
         let proven = node::tls::secure(&settings, Role::Provider, &node).map_err(StartError::from)?;
         let security = proven.security.clone();
-        let listener = net::Tcp::listen(settings.ops_or(OPS_PORT)).map_err(StartError::from)?;
+        let taken = |error: io::Error| {
+            StartError::from(node::config::BadSetting::new("node", "ops", error.to_string()))
+        };
+        let listener = net::Tcp::listen(settings.ops_or(OPS_PORT)).map_err(taken)?;
         let ops_address = listener.local_addr().map_err(StartError::from)?.to_string();
         let cancel = CancellationToken::new();
         let directory = node::directory::join(
@@ -158,18 +163,27 @@ impl Builder {
         env.budgets = settings.budgets();
         env.reconnect = settings.backoff(&node);
         env.security = security;
-        let running = self.start(provider, env, cancel.clone()).await?;
+        let shutdown = Shutdown::new(settings.budgets(), Clock::start()).map_err(StartError::from)?;
         // From here on the first signal stops in order.
-        signal::take_over(running.shutdown().clone()).map_err(StartError::from)?;
+        signal::take_over(shutdown.clone()).map_err(StartError::from)?;
         let readiness = ops::Readiness::new(&["linkds"]);
+        readiness.unmet("linkds", "the directory has not let this node in yet");
         let keeping = proven.keep(readiness.clone());
-        let shown = ops::Ops {
-            shutdown: running.shutdown().clone(),
-            readiness: readiness.clone(),
-            metrics: Some(metrics),
+        let shown =
+            ops::Ops { shutdown: shutdown.clone(), readiness: readiness.clone(), metrics: Some(metrics) };
+        let late = Arc::new(ops::Late::new(node.clone(), Role::Provider, shutdown.clone()));
+        let serving = tokio::spawn(ops::serve_late(listener, shown, late.clone(), cancel.clone()));
+        let running = tokio::select! {
+            biased;
+            () = shutdown.stopping().cancelled_owned() => {
+                // Nothing was begun that would have to end.
+                directory.leave().await;
+                cancel.cancel();
+                return Ok(());
+            }
+            running = self.begin(net::Tcp, Home::Threads, provider, env, shutdown.clone(), cancel.clone()) => running?,
         };
-        let operator = Arc::new(Operator { status: running.reader(), directory });
-        let serving = tokio::spawn(ops::serve(listener, shown, operator, cancel.clone()));
+        late.serve(Operator { status: running.reader(), directory });
         let stopped = tokio::select! {
             biased;
             stopped = running.stopped() => stopped,
@@ -189,19 +203,28 @@ impl Builder {
 /// Keeps the readiness condition in step and says once that it is met; never ends.
 async fn follow(node: &NodeId, running: &crate::Running, readiness: &ops::Readiness) {
     let mut changes = running.changes();
-    let mut said = false;
+    let (mut said, mut warned) = (false, false);
+    let patience = tokio::time::sleep(LINKDS_EXPECTED);
+    tokio::pin!(patience);
     loop {
-        if running.is_ready() {
-            readiness.met("linkds");
-            if !std::mem::replace(&mut said, true) {
-                // A closed standard output is no reason not to serve.
-                let _ = say(&format!("{node} ready"));
+        match running.waits_for() {
+            None => {
+                readiness.met("linkds");
+                if !std::mem::replace(&mut said, true) {
+                    // A closed standard output is no reason not to serve.
+                    let _ = say(&format!("{node} ready"));
+                }
             }
-        } else {
-            readiness.unmet("linkds", "not every linkd takes requests for this provider");
+            Some(why) => readiness.unmet("linkds", why),
         }
-        if changes.changed().await.is_err() {
-            return std::future::pending().await;
+        tokio::select! {
+            biased;
+            changed = changes.changed() => if changed.is_err() { return std::future::pending().await },
+            () = &mut patience, if !said && !warned => {
+                warned = true;
+                let why = running.waits_for().unwrap_or_default();
+                tracing::warn!(%node, %why, "waiting for linkds, without which no player reaches this provider");
+            }
         }
     }
 }

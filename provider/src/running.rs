@@ -66,9 +66,19 @@ impl Running {
 
     /// Whether [`ready`](Self::ready) would return at once.
     pub fn is_ready(&self) -> bool {
+        self.waits_for().is_none()
+    }
+
+    /// What it still waits for, in words for operators; `None` when it is ready.
+    pub(crate) fn waits_for(&self) -> Option<String> {
         let introduced = self.hub.conns.all().iter().filter(|conn| conn.is_introduced()).count();
-        let wanted = *self.wanted.borrow();
-        wanted != 0 && introduced >= wanted
+        match *self.wanted.borrow() {
+            0 => Some("no linkd is known to the directory".to_owned()),
+            wanted if introduced < wanted => {
+                Some(format!("{introduced} of {wanted} workers of linkds take requests for this provider"))
+            }
+            _ => None,
+        }
     }
 
     /// Changes whenever a connection is introduced or ends, and so whatever [`is_ready`](Self::is_ready) says.

@@ -222,7 +222,8 @@ impl Builder {
     /// # }
     /// ```
     pub async fn start(self, config: Config, env: Env, cancel: CancellationToken) -> Result<Running> {
-        self.begin(net::Tcp, Home::Threads, config, env, cancel).await.map_err(Error::from)
+        let shutdown = Shutdown::new(env.budgets, Clock::start()).map_err(StartError::from)?;
+        self.begin(net::Tcp, Home::Threads, config, env, shutdown, cancel).await.map_err(Error::from)
     }
 
     /// Starts on the caller's current-thread runtime, inside its `LocalSet`, and over a network of the caller's: a
@@ -234,22 +235,24 @@ impl Builder {
         env: Env,
         cancel: CancellationToken,
     ) -> Result<Running> {
-        self.begin(net, Home::Here, config, env, cancel).await.map_err(Error::from)
+        let shutdown = Shutdown::new(env.budgets, Clock::start()).map_err(StartError::from)?;
+        self.begin(net, Home::Here, config, env, shutdown, cancel).await.map_err(Error::from)
     }
 
-    async fn begin<N: NetIo>(
+    /// `shutdown` was made with the budgets of `env`.
+    pub(crate) async fn begin<N: NetIo>(
         self,
         net: N,
         home: Home,
         config: Config,
         env: Env,
+        shutdown: Shutdown,
         cancel: CancellationToken,
     ) -> Result<Running, StartError> {
         config.check()?;
         if self.makes.is_empty() {
             return Err(StartError::NoModules);
         }
-        let shutdown = Shutdown::new(env.budgets, Clock::start())?;
         let Env { cluster, node, reconnect, budgets, security, linkds } = env;
         let (directory, epoch, linkds) = linkds.found().await?;
         let identity = Identity { cluster, node, epoch, server_id: config.server_id() };

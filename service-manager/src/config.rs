@@ -1,6 +1,7 @@
 //! The `[service_manager]` section.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 
 use base::Span;
 use node::config::{BadSetting, Preset, Size, Time};
@@ -17,7 +18,7 @@ pub const OPS_PORT: u16 = 7700;
 /// What the built-in profile `dev` changes: nobody waits for leases that a developer has just killed.
 pub const PRESETS: &[Preset] = &[Preset {
     profile: "dev",
-    values: "[service_manager]\nheartbeat = \"1s\"\nttl = \"3s\"\nwarming = \"0s\"\n",
+    values: "[service_manager]\nheartbeat = \"1s\"\nttl = \"3s\"\nwarming = \"0s\"\noffline_linger = \"10s\"\n",
 }];
 
 /// The directory: who is alive, what they offer, under which epoch.
@@ -26,8 +27,11 @@ pub const PRESETS: &[Preset] = &[Preset {
 pub struct ServiceManagerConfig {
     /// Where nodes find the directory.
     pub listen: SocketAddr,
-    /// Where it keeps what it knows. `memory`: nowhere; after a restart the nodes tell it again.
-    pub store: String,
+    /// Where it keeps epochs, claims and ids. `memory`: nowhere; after a restart the nodes tell it what they know. `redb`
+    /// or `sled`: in `data_dir`; nothing that it answered is lost by a crash.
+    pub store: StoreKind,
+    /// The folder of the store, for this process alone. Needed with a store on a disk.
+    pub data_dir: PathBuf,
     /// How often nodes say that they are alive.
     pub heartbeat: Time,
     /// After this long without a word a node is dead. At least three heartbeats.
@@ -57,13 +61,48 @@ pub struct ServiceManagerConfig {
     pub claims_max: usize,
     /// How long one key may be held; longer claims are refused with LIMIT.
     pub claim_ttl_max: Time,
+    /// Names under which ids are counted; more are refused with LIMIT.
+    pub id_names_max: usize,
+    /// How long a node may be gone before other nodes are asked to go on with what it left behind, such as timers.
+    pub offline_linger: Time,
+    /// Ids under which one node may leave something behind; more close its session with LIMIT.
+    pub offline_ids_max: usize,
+}
+
+/// Where a directory keeps what it knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreKind {
+    Memory,
+    Redb,
+    Sled,
+}
+
+impl StoreKind {
+    /// `None`: nothing is kept.
+    pub const fn on_disk(self) -> Option<store::Kind> {
+        match self {
+            StoreKind::Memory => None,
+            StoreKind::Redb => Some(store::Kind::Redb),
+            StoreKind::Sled => Some(store::Kind::Sled),
+        }
+    }
+
+    /// Its name in configuration.
+    pub const fn as_str(self) -> &'static str {
+        match self.on_disk() {
+            None => "memory",
+            Some(kind) => kind.as_str(),
+        }
+    }
 }
 
 impl Default for ServiceManagerConfig {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
-            store: "memory".to_owned(),
+            store: StoreKind::Memory,
+            data_dir: PathBuf::new(),
             heartbeat: Time::secs(5),
             ttl: Time::secs(15),
             warming: None,
@@ -78,6 +117,9 @@ impl Default for ServiceManagerConfig {
             outbox_max: 2_048,
             claims_max: 1_000_000,
             claim_ttl_max: Time::secs(24 * 3_600),
+            id_names_max: 10_000,
+            offline_linger: Time::secs(600),
+            offline_ids_max: 16,
         }
     }
 }
@@ -92,8 +134,13 @@ impl ServiceManagerConfig {
     pub fn check(&self) -> Result<(), Vec<BadSetting>> {
         let mut bad = Vec::new();
         let mut complain = |key, why: String| bad.push(BadSetting::new("service_manager", key, why));
-        if self.store != "memory" {
-            complain("store", format!("{:?} is no store of this version; write \"memory\"", self.store));
+        match (self.store.on_disk(), self.data_dir.as_os_str().is_empty()) {
+            (Some(kind), true) => complain("data_dir", format!("store {kind} needs a folder of its own")),
+            (None, false) => {
+                let why = format!("{} is not used by store memory", self.data_dir.display());
+                complain("data_dir", why);
+            }
+            (Some(_), false) | (None, true) => {}
         }
         let three = self.heartbeat.span().times(3);
         if self.heartbeat.0.is_zero() || self.ttl.span() < three {
@@ -118,6 +165,7 @@ impl ServiceManagerConfig {
             ("outbox_max", self.outbox_max),
             ("name_max", self.name_max.bytes()),
             ("claims_max", self.claims_max),
+            ("id_names_max", self.id_names_max),
         ];
         for (key, _) in counts.into_iter().filter(|(_, count)| *count == 0) {
             complain(key, "0 would refuse everything".to_owned());
@@ -143,6 +191,7 @@ impl ServiceManagerConfig {
             warming: self.warming.map_or(self.ttl.span(), Time::span),
             probe: self.probe.span(),
             hello: Span::from(self.hello.0),
+            offline_linger: self.offline_linger.span(),
         };
         let limits = Limits {
             sessions: self.sessions_max,
@@ -154,8 +203,11 @@ impl ServiceManagerConfig {
             page_bytes: PAGE_BYTES,
             claims: self.claims_max,
             claim_ttl: self.claim_ttl_max.span(),
+            id_names: self.id_names_max,
+            offline_ids: self.offline_ids_max,
         };
-        Settings { cluster: cluster.to_owned(), terms, limits, epoch_start }
+        let remembers = self.store.on_disk().is_some();
+        Settings { cluster: cluster.to_owned(), terms, limits, epoch_start, remembers }
     }
 }
 
@@ -175,8 +227,10 @@ mod tests {
         assert_eq!(ServiceManagerConfig::default().check(), Ok(()));
         let timers = complaints(|config| config.ttl = Time::secs(14));
         assert_eq!(timers, "service_manager.ttl: ttl 14s must be at least 3 x heartbeat 5s = 15s\n");
-        let store = complaints(|config| config.store = "sled".to_owned());
-        assert_eq!(store, "service_manager.store: \"sled\" is no store of this version; write \"memory\"\n");
+        let store = complaints(|config| config.store = StoreKind::Sled);
+        assert_eq!(store, "service_manager.data_dir: store sled needs a folder of its own\n");
+        let unused = complaints(|config| config.data_dir = "/var/lib/x".into());
+        assert_eq!(unused, "service_manager.data_dir: /var/lib/x is not used by store memory\n");
         let both = complaints(|config| {
             config.services_max = 0;
             config.outbox_max = 10;

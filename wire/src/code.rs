@@ -135,6 +135,7 @@ codes! {
     SUPERSEDED = 173, Peer, Retry::Never, "a newer connection of the same node took this one's place", "nothing; the newer one serves";
     IDENTITY_MISMATCH = 174, Peer, Retry::Never, "a node says to be another one than its certificate", "give each node the certificate issued for its own cluster, role and id";
     TAKEN = 175, Peer, Retry::Never, "the key is held for another value", "whoever claimed it first has it";
+    NO_STORE = 176, Us, Retry::Never, "the directory keeps nothing on a disk, which this needs", "set service_manager.store to a store on a disk";
     UNAVAILABLE = 172, Peer, LATER, "the peer can't be reached", "wait for it or look at its log";
 }
 

@@ -1,5 +1,6 @@
 //! `bench forward`: what it costs to pass a frame through linkd and a provider, and back.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -27,8 +28,13 @@ const WORKLOADS: [Workload; 4] = [
     Workload { name: "1x1", sessions: 1, window: 1 },
     Workload { name: "64x1", sessions: 64, window: 1 },
     Workload { name: "64x16", sessions: 64, window: 16 },
-    Workload { name: "1000x1", sessions: 1_000, window: 1 },
+    THOUSAND,
 ];
+const THOUSAND: Workload = Workload { name: "1000x1", sessions: 1_000, window: 1 };
+/// Only when it is asked for, and then beside the thousand: what more sessions cost at the same work.
+const CROWD: Workload = Workload { name: "10000x1", sessions: 10_000, window: 1 };
+/// How much of the thousand's throughput the crowd must keep.
+const CROWD_RATIO_MIN: f64 = 0.6;
 
 impl Workload {
     /// With one request outstanding the wake-up between cores would be all that is measured.
@@ -42,6 +48,8 @@ struct Subject {
     name: &'static str,
     addr: String,
     login: bool,
+    /// With more it is not measured.
+    sessions_max: usize,
     /// What is on while it is measured.
     limits: String,
     /// The authority that the load believes; `None`: in clear.
@@ -53,13 +61,17 @@ struct Subject {
 
 /// Measures and prints; fails when a subject could not be measured.
 pub async fn run(options: &Options) -> Result<()> {
+    let asked = |name: &str| options.workload.iter().any(|asked| asked == name);
+    let crowd = asked(CROWD.name);
     let chosen: Vec<_> = WORKLOADS
         .into_iter()
-        .filter(|w| options.workload.is_empty() || options.workload.iter().any(|name| name == w.name))
+        .filter(|w| options.workload.is_empty() || asked(w.name) || crowd && w.name == THOUSAND.name)
+        .chain(crowd.then_some(CROWD))
         .collect();
     if chosen.is_empty() {
-        bail!("no such workload; there are {}", WORKLOADS.map(|w| w.name).join(", "));
+        bail!("no such workload; there are {}, {}", WORKLOADS.map(|w| w.name).join(", "), CROWD.name);
     }
+    let mut ours = BTreeMap::new();
     for pinned in [true, false] {
         let workloads: Vec<_> = chosen.iter().filter(|w| w.pinned() == pinned).collect();
         if workloads.is_empty() {
@@ -67,7 +79,14 @@ pub async fn run(options: &Options) -> Result<()> {
         }
         let subjects = subjects(options, pinned).await?;
         for workload in workloads {
-            measure(options, workload, &subjects).await?;
+            ours.insert(workload.name, measure(options, workload, &subjects).await?);
+        }
+    }
+    if let (Some(thousand), Some(crowd)) = (ours.get(THOUSAND.name), ours.get(CROWD.name)) {
+        report::ratio(BENCH, CROWD.name, "our own 1000x1", crowd, thousand, options.json);
+        if !options.json {
+            let met = crowd.ops_per_s >= thousand.ops_per_s * CROWD_RATIO_MIN;
+            println!("{BENCH:<10} {:<8} target {CROWD_RATIO_MIN} {}", CROWD.name, report::met(met));
         }
     }
     Ok(())
@@ -83,6 +102,7 @@ async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
             name: "haproxy",
             addr,
             login: false,
+            sessions_max: haproxy::SESSIONS_MAX,
             limits: format!("in clear, {}", haproxy::limits()),
             ca: None,
             _certs: None,
@@ -94,6 +114,7 @@ async fn subjects(options: &Options, pinned: bool) -> Result<Vec<Subject>> {
         name: "echo",
         addr: echo.addr.clone(),
         login: false,
+        sessions_max: usize::MAX,
         limits: "in clear, none".to_owned(),
         ca: None,
         _certs: None,
@@ -122,6 +143,7 @@ fn linkstead(tls: bool, pinned: bool) -> Result<Subject> {
         name: "linkstead",
         addr: linkd.addr.clone(),
         login: true,
+        sessions_max: usize::MAX,
         limits: format!("{around}, {}", limits::of_both()),
         ca: folder.map(|folder| format!("{folder}/ca.pem")),
         _certs: certs,
@@ -130,7 +152,10 @@ fn linkstead(tls: bool, pinned: bool) -> Result<Subject> {
     })
 }
 
-async fn measure(options: &Options, workload: &Workload, subjects: &[Subject]) -> Result<()> {
+/// Answers what linkstead measured.
+async fn measure(options: &Options, workload: &Workload, subjects: &[Subject]) -> Result<Measured> {
+    let subjects: Vec<_> =
+        subjects.iter().filter(|subject| workload.sessions <= subject.sessions_max).collect();
     let mut rounds = vec![Vec::new(); subjects.len()];
     for _ in 0..ROUNDS {
         for (subject, rounds) in subjects.iter().zip(&mut rounds) {
@@ -153,7 +178,7 @@ async fn measure(options: &Options, workload: &Workload, subjects: &[Subject]) -
     for (subject, measured) in subjects.iter().zip(&medians).skip(1) {
         report::ratio(BENCH, workload.name, subject.name, &medians[0], measured, options.json);
     }
-    Ok(())
+    Ok(medians[0])
 }
 
 /// One round: a load process of its own.

@@ -9,6 +9,8 @@ use super::process::{self, Part};
 
 /// Two threads and splicing, as its manual recommends for copying bytes.
 const GLOBAL: &[&str] = &["nbthread 2", "maxconn 4000"];
+/// As many sessions as it is told to take.
+pub const SESSIONS_MAX: usize = 4_000;
 const DEFAULTS: &[&str] =
     &["mode tcp", "timeout connect 5s", "timeout client 1h", "timeout server 1h", "option splice-auto"];
 

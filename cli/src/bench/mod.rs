@@ -1,6 +1,8 @@
 //! `linkstead bench`: measured in processes of their own, beside a baseline in the same run, as ratios.
 
 mod connections;
+mod directory;
+mod directory_load;
 mod echo;
 mod forward;
 mod haproxy;
@@ -24,6 +26,8 @@ pub enum Bench {
     Forward(Options),
     /// What an idle, logged-in connection costs a linkd, and how fast they come.
     Connections(connections::Options),
+    /// Registrations at one directory, and how fast a thousand subscribers see a change.
+    Directory(directory::Options),
 }
 
 /// How to measure.
@@ -57,6 +61,7 @@ pub async fn run(bench: Bench) -> anyhow::Result<()> {
     match bench {
         Bench::Forward(options) => forward::run(&options).await,
         Bench::Connections(options) => connections::run(&options).await,
+        Bench::Directory(options) => directory::run(&options).await,
     }
 }
 

@@ -9,10 +9,11 @@ use linkstead::{Cx, Env, Linkds, module};
 use net::hello::Role;
 use net::{Security, Tcp};
 use node::config::NodeConfig;
+use service_manager::config::StoreKind;
 use tokio_util::sync::CancellationToken;
 
 use super::limits::{self, ANY};
-use super::{echo, hold, load, process};
+use super::{directory_load, echo, hold, load, process};
 
 /// What one process of a bench does.
 #[derive(Debug, Subcommand)]
@@ -24,10 +25,9 @@ pub enum Part {
     /// Connections that log in and say nothing more.
     Hold(hold::Plan),
     /// A directory.
-    Directory {
-        #[command(flatten)]
-        proof: Proof,
-    },
+    Directory(Directory),
+    /// The load on a directory; prints what it measured as JSON.
+    DirectoryLoad(directory_load::Plan),
     /// A linkd.
     Linkd {
         #[arg(long)]
@@ -42,6 +42,26 @@ pub enum Part {
         #[command(flatten)]
         proof: Proof,
     },
+}
+
+/// How a directory is started.
+#[derive(Debug, clap::Args)]
+pub struct Directory {
+    #[command(flatten)]
+    proof: Proof,
+    #[arg(long, default_value = "memory", value_parser = store_kind)]
+    store: StoreKind,
+    /// The folder of a store on a disk.
+    #[arg(long, default_value = "")]
+    data_dir: PathBuf,
+    /// How long a node may be silent.
+    #[arg(long, default_value_t = 15)]
+    ttl_seconds: u64,
+}
+
+/// A store by its name in configuration.
+pub fn store_kind(name: &str) -> Result<StoreKind, String> {
+    serde_json::from_value(serde_json::json!(name)).map_err(|error| error.to_string())
 }
 
 /// How a part proves who it is: with the certificates in a folder, or not at all.
@@ -78,7 +98,13 @@ pub fn certificates() -> anyhow::Result<tempfile::TempDir> {
 
 /// Runs a part until the bench kills it.
 pub fn run(part: Part) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // Ten thousand sessions are ten thousand files.
+    node::descriptors::raise();
+    // The directory has threads where its own command has some.
+    let runtime = match part {
+        Part::Directory(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build()?,
+        _ => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+    };
     runtime.block_on(async {
         match part {
             Part::Echo => echo::serve(ANY).await,
@@ -87,20 +113,28 @@ pub fn run(part: Part) -> anyhow::Result<()> {
                 Ok(())
             }
             Part::Hold(plan) => hold::run(&plan).await,
-            Part::Directory { proof } => directory(&proof).await,
+            Part::Directory(options) => directory(options).await,
+            Part::DirectoryLoad(plan) => {
+                println!("{}", serde_json::to_string(&directory_load::run(&plan).await?)?);
+                Ok(())
+            }
             Part::Linkd { directory, proof } => linkd(&directory, &proof).await,
             Part::Provider { directory, proof } => provider(&directory, &proof).await,
         }
     })
 }
 
-async fn directory(proof: &Proof) -> anyhow::Result<()> {
+async fn directory(options: Directory) -> anyhow::Result<()> {
+    let Directory { proof, store, data_dir, ttl_seconds } = options;
     let listener = Tcp::listen(ANY)?;
     process::say_ready(&listener.local_addr()?.to_string());
     let mut parts = service_manager::server::Parts::new(&NodeConfig::default(), None, None)?;
     parts.security = proof.security(Role::Directory)?;
     let config = service_manager::ServiceManagerConfig {
         warming: Some(node::config::Time::millis(0)),
+        store,
+        data_dir,
+        ttl: node::config::Time::secs(ttl_seconds),
         ..Default::default()
     };
     service_manager::run(&config, listener, parts, CancellationToken::new()).await?;

@@ -55,13 +55,20 @@ pub fn ratio(bench: &str, workload: &str, baseline: &str, ours: &Measured, their
     }
 }
 
+/// Whether a target was met, in a word.
+pub fn met(met: bool) -> &'static str {
+    if met { "met" } else { "missed" }
+}
+
+/// The median of one figure.
+pub fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
 /// The median of each figure over the rounds; errors are summed.
 pub fn median(rounds: &[Measured]) -> Measured {
-    let of = |figure: fn(&Measured) -> f64| {
-        let mut values: Vec<_> = rounds.iter().map(figure).collect();
-        values.sort_by(f64::total_cmp);
-        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-    };
+    let of = |figure: fn(&Measured) -> f64| middle(rounds.iter().map(figure).collect());
     Measured {
         ops_per_s: of(|m| m.ops_per_s),
         p50_us: of(|m| m.p50_us),

@@ -170,7 +170,10 @@ async fn play(options: &Options, cluster: &Cluster) -> Summary {
     let (seconds, seed, json) = (options.seconds, options.seed, options.json);
     let (addrs, audience) = (cluster.client_addrs().join(","), cluster.name().to_owned());
     let tokens = cluster.booth().map(Booth::tokens);
-    bot::play(&bot::Options { addrs, bots, seconds, seed, json, ticket_key: None, audience }, tokens).await
+    let client = client::Options::new(&addrs, "bot");
+    let (ticket_key, tls_ca, tls_name) = Default::default();
+    let options = bot::Options { addrs, bots, seconds, seed, json, ticket_key, audience, tls_ca, tls_name };
+    bot::play(&options, client, tokens).await
 }
 
 fn greet(cluster: &Cluster, page: Option<&web::Page>, say: Say) {

@@ -3,12 +3,16 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
+mod bad_input;
 mod cert;
 mod cluster;
+mod doors;
 mod identity;
 mod javascript;
 mod process;
+mod processes;
 mod reference;
+mod remember;
 mod roles;
 mod run;
 mod tickets;

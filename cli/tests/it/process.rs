@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -34,21 +35,32 @@ impl Process {
 
     pub fn spawn(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let (sender, lines) = sync_channel(10_000);
-        let stdout = child.stdout.take().unwrap();
-        std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        let lines = lines(child.stdout.take().unwrap());
         Self { child, lines, seen: Vec::new() }
+    }
+
+    /// Its log, which is its standard error, is among the lines.
+    pub fn spawn_with_log(mut command: Command) -> Self {
+        let (reader, writer) = std::io::pipe().unwrap();
+        command.stdin(Stdio::null()).stdout(writer.try_clone().unwrap()).stderr(writer);
+        let child = command.spawn().unwrap();
+        // The command holds the writing ends: only without it the pipe ends with the child.
+        drop(command);
+        Self { child, lines: lines(reader), seen: Vec::new() }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for a line that contains `text` and returns it.
     pub fn wait_for(&mut self, text: &str) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        self.wait_within(text, PATIENCE)
+    }
+
+    /// The same within less time.
+    pub fn wait_within(&mut self, text: &str, patience: Duration) -> String {
+        let deadline = Instant::now() + patience;
         loop {
             match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => {
@@ -58,7 +70,7 @@ impl Process {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    panic!("no {text:?} within {PATIENCE:?}; seen {:#?}", self.seen)
+                    panic!("no {text:?} within {patience:?}; seen {:#?}", self.seen)
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     panic!("ended without {text:?}; seen {:#?}", self.seen)
@@ -67,8 +79,10 @@ impl Process {
         }
     }
 
-    pub fn id(&self) -> u32 {
-        self.child.id()
+    /// Everything that it has said so far.
+    pub fn said(&mut self) -> &[String] {
+        self.seen.extend(self.lines.try_iter());
+        &self.seen
     }
 
     pub fn signal(&self, name: &str) {
@@ -88,6 +102,33 @@ impl Process {
             #[allow(clippy::disallowed_methods)]
             // Sleep: a process has no event to wait for without blocking for ever.
             std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// What a process says, line by line.
+fn lines(from: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = sync_channel(10_000);
+    std::thread::spawn(move || {
+        for line in BufReader::new(from).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// An address that is free now, for a process that must come back to it. Below the ports that the system gives to
+/// whoever dials: one of those could be taken while the process is away.
+pub fn free_addr() -> String {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Tests run side by side, each in a process of its own.
+    let first = std::process::id().wrapping_mul(61) as u16;
+    loop {
+        let port = 10_000 + first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed)) % 20_000;
+        if net::Tcp::listen(([127, 0, 0, 1], port).into()).is_ok() {
+            return format!("127.0.0.1:{port}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::process::{Process, addr_after, linkstead, output};
+use crate::process::{Process, addr_after, free_addr, linkstead, output};
 
 fn directory(port: &str) -> Process {
     let set = format!("service_manager.listen={port}");
@@ -39,11 +39,6 @@ fn linkd_args(directory: &str) -> Vec<String> {
 fn linkd(directory: &str) -> Process {
     let args = linkd_args(directory);
     Process::start(&args.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-fn free_addr() -> String {
-    let listener = net::Tcp::listen(([127, 0, 0, 1], 0).into()).unwrap();
-    listener.local_addr().unwrap().to_string()
 }
 
 /// A linkd that starts before the directory waits for it; a second signal ends even a slow stop.

@@ -13,11 +13,16 @@ use wire::ticket::{Signer, Ticket};
 use crate::cluster::{ANY, Directory, guarded_linkd, join, within};
 use crate::process::output;
 
-fn signer() -> Signer {
+pub fn signer() -> Signer {
     Signer::new(1, &[8; 32])
 }
 
 fn ticket(id: u64, account: &str) -> String {
+    ticket_for("test", id, account)
+}
+
+/// Of a cluster; no two have the same `id`.
+pub fn ticket_for(cluster: &str, id: u64, account: &str) -> String {
     let now = node::clock::unix_micros() / 1_000_000;
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&id.to_le_bytes());
@@ -28,7 +33,7 @@ fn ticket(id: u64, account: &str) -> String {
         expires: now + 60,
         id: bytes,
         app_main: 0,
-        audience: "test".into(),
+        audience: cluster.into(),
         account: Account::new(account).unwrap(),
     };
     ticket.sign(&signer()).unwrap()

@@ -12,6 +12,8 @@ use super::rate::Bucket;
 /// Bits of a sid's counter that name its slot: a worker holds at most about a million sessions. The other 36 count
 /// the slot's uses, so that a sid is never given twice.
 const SLOT_BITS: u32 = 20;
+/// A table with room for so many keeps it.
+pub const SLOTS_KEPT: usize = 1_024;
 
 /// The slab slot of a session: the shell keeps its own table by the same index.
 pub const fn slot(sid: LinkSid) -> usize {
@@ -85,11 +87,15 @@ impl Session {
 #[derive(Debug)]
 pub struct Sessions {
     worker: u8,
+    /// The last one is in use.
     slots: Vec<Slot>,
+    /// Slots that are free, and some beyond the end, which are passed over.
     free: Vec<u32>,
     live: usize,
     authed: usize,
     sessions_max: usize,
+    /// No slot that was given back had more uses: where a slot that takes such a place begins to count.
+    uses_given_back: u64,
 }
 
 #[derive(Debug, Default)]
@@ -102,7 +108,8 @@ struct Slot {
 impl Sessions {
     pub fn new(worker: u8, sessions_max: usize) -> Self {
         let sessions_max = sessions_max.min(1 << SLOT_BITS);
-        Self { worker, slots: Vec::new(), free: Vec::new(), live: 0, authed: 0, sessions_max }
+        let (slots, free) = (Vec::new(), Vec::new());
+        Self { worker, slots, free, live: 0, authed: 0, sessions_max, uses_given_back: 0 }
     }
 
     /// `None`: full.
@@ -110,8 +117,8 @@ impl Sessions {
         if self.live >= self.sessions_max {
             return None;
         }
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
+        let index = self.free_slot().unwrap_or_else(|| {
+            self.slots.push(Slot { uses: self.uses_given_back, session: None });
             (self.slots.len() - 1) as u32
         });
         let slot = &mut self.slots[index as usize];
@@ -143,6 +150,11 @@ impl Sessions {
         Some(sid)
     }
 
+    /// Whatever lies beyond the end is forgotten here, before the table can grow over it.
+    fn free_slot(&mut self) -> Option<u32> {
+        std::iter::from_fn(|| self.free.pop()).find(|&index| (index as usize) < self.slots.len())
+    }
+
     pub fn get(&self, sid: LinkSid) -> Option<&Session> {
         self.slots.get(slot(sid))?.session.as_deref().filter(|s| s.sid == sid)
     }
@@ -158,7 +170,24 @@ impl Sessions {
         self.free.push(index as u32);
         self.live -= 1;
         self.authed -= usize::from(session.account.is_some());
+        self.give_back();
         Some(session)
+    }
+
+    /// Gives back the free slots at the end; their sids stay given. Each slot was opened once, so each who leaves pays for
+    /// one.
+    fn give_back(&mut self) {
+        while let Some(last) = self.slots.pop_if(|slot| slot.session.is_none()) {
+            if !base::planted::is("slots_forget_their_uses") {
+                self.uses_given_back = self.uses_given_back.max(last.uses);
+            }
+        }
+        let (used, room) = (self.slots.len(), self.slots.capacity());
+        if room > SLOTS_KEPT && used < room / 4 {
+            self.slots.shrink_to(used * 2);
+            self.free.retain(|&index| (index as usize) < used);
+            self.free.shrink_to_fit();
+        }
     }
 
     /// Logs the session in.
@@ -176,9 +205,10 @@ impl Sessions {
         self.slots.len()
     }
 
-    /// The sessions of these slots.
+    /// The sessions of these slots; slots that were given back have none.
     pub fn range(&self, slots: std::ops::Range<usize>) -> impl Iterator<Item = &Session> {
-        self.slots[slots].iter().filter_map(|slot| slot.session.as_deref())
+        let slots = self.slots.get(slots).unwrap_or_default();
+        slots.iter().filter_map(|slot| slot.session.as_deref())
     }
 
     /// In slot order.
@@ -201,7 +231,9 @@ impl Sessions {
     pub fn check(&self) {
         assert_eq!(self.iter().count(), self.live);
         assert_eq!(self.iter().filter(|s| s.account.is_some()).count(), self.authed);
-        assert_eq!(self.free.len() + self.live, self.slots.len());
+        let free = self.free.iter().filter(|&&index| (index as usize) < self.slots.len()).count();
+        assert_eq!(free + self.live, self.slots.len());
+        assert!(self.slots.last().is_none_or(|last| last.session.is_some()));
         for (index, slot) in self.slots.iter().enumerate() {
             if let Some(session) = &slot.session {
                 assert_eq!(self::slot(session.sid), index);
@@ -230,5 +262,35 @@ mod tests {
         sessions.open(Mono::ZERO, addr).unwrap();
         assert_eq!(sessions.open(Mono::ZERO, addr), None);
         sessions.check();
+    }
+
+    /// After thousands have left, the tables are small again, and no sid of theirs is ever given to another.
+    ///
+    /// Holds: Z-10, Q20.
+    #[test]
+    fn a_mass_leave_gives_the_memory_back_and_no_sid() {
+        let mut sessions = Sessions::new(3, 100_000);
+        let addr = "127.0.0.1:1".parse().unwrap();
+        let mut seen = std::collections::BTreeSet::new();
+        for round in 0..3 {
+            let sids: Vec<_> = (0..20_000).map(|_| sessions.open(Mono::ZERO, addr).unwrap()).collect();
+            assert!(sids.iter().all(|&sid| seen.insert(sid)), "round {round}");
+            // In either order.
+            let mut leaving = sids[10..].to_vec();
+            if round == 1 {
+                leaving.reverse();
+            }
+            for sid in leaving {
+                sessions.remove(sid);
+            }
+            sessions.check();
+            assert!(sessions.slots.capacity() <= SLOTS_KEPT && sessions.free.capacity() <= SLOTS_KEPT);
+            // A broadcast that was under way stands beyond the end.
+            assert_eq!(sessions.range(15_000..sessions.slots()).count(), 0);
+            for sid in &sids[..10] {
+                assert_eq!(sessions.get(*sid).map(|session| session.sid), Some(*sid));
+                sessions.remove(*sid);
+            }
+        }
     }
 }

@@ -19,7 +19,9 @@ use super::{Settings, Transport};
 use crate::admission::Admission;
 use crate::auth::{Gate, Judgement};
 use crate::counters::Counters;
-use crate::router::{Action, Bounds, Event, Found, Guard, ProviderRef, Router, Summary, Who, slot};
+use crate::router::{
+    Action, Bounds, Event, Found, Guard, ProviderRef, Router, SLOTS_KEPT, Summary, Who, slot,
+};
 
 /// One worker. Its tasks hold it by `Rc` and borrow the state only between awaits.
 pub struct Worker {
@@ -228,6 +230,11 @@ impl State {
     pub fn end_client(&mut self, sid: LinkSid) -> Option<&Client> {
         self.client(sid)?;
         let client = self.clients.get_mut(slot(sid))?.take()?;
+        // As the router's table, this one ends with who is last.
+        while self.clients.pop_if(|client| client.is_none()).is_some() {}
+        if self.clients.capacity() > SLOTS_KEPT && self.clients.len() < self.clients.capacity() / 4 {
+            self.clients.shrink_to(self.clients.len() * 2);
+        }
         Some(self.ending.entry(sid).or_insert(client))
     }
 

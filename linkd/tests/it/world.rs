@@ -91,7 +91,8 @@ impl World {
         let (theirs, counts) = (mailbox.clone(), counters.clone());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(worker::run(Tcp, settings, Shared::new(1, gate), counts, theirs));
+            let work = worker::run(Tcp, settings, Shared::new(1, gate), counts, theirs);
+            tokio::task::LocalSet::new().block_on(&runtime, work);
         });
         let door = Door::new(Caps { connections_max: 10_000, per_address_max: 10_000, unauthed_max: 10_000 });
         Self { mailbox, counters, door, behind_balancer, thread: Some(thread) }

@@ -1,6 +1,6 @@
 //! Claims of this node: what it asks the directory to hold, what was held and is said again to a directory that forgot.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use wire::code;
 use wire::directory as msg;
 
 use super::Directory;
+use super::asked::{Asked, NotAsked, WAITING_MAX};
 
-/// Claims that wait for an answer at once; more are refused here with [`ClaimError::Full`]. The directory's queue to one
-/// session holds more answers than that.
-pub const CLAIMS_WAITING_MAX: usize = 1_024;
+/// Claims that wait for an answer at once; more are refused here with [`ClaimError::Full`].
+pub const CLAIMS_WAITING_MAX: usize = WAITING_MAX;
 /// Claims that this node says again to a directory that forgot; beyond it new ones are refused, because they could be
 /// won twice after such a restart.
 pub const CLAIMS_KEPT_MAX: usize = 1_000_000;
@@ -68,12 +68,7 @@ type Answer = Result<(), ClaimError>;
 /// Behind the handle's lock.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// A session is admitted and will send.
-    open: bool,
-    seq: u64,
-    /// Not sent yet.
-    queue: VecDeque<u64>,
-    waiting: BTreeMap<u64, (Claim, oneshot::Sender<Answer>)>,
+    asked: Asked<Claim, Answer>,
     kept: BTreeMap<Arc<str>, Kept>,
     /// When each of `kept` ends.
     due: BTreeSet<(Mono, Arc<str>)>,
@@ -89,18 +84,13 @@ struct Kept {
 impl Claims {
     fn ask(&mut self, now: Mono, claim: Claim) -> Result<oneshot::Receiver<Answer>, ClaimError> {
         self.forget_ended(now);
-        if !self.open {
-            return Err(ClaimError::NotNow);
-        }
-        let kept = self.kept.len() + self.waiting.len();
-        if self.waiting.len() >= CLAIMS_WAITING_MAX || kept >= CLAIMS_KEPT_MAX {
+        if self.kept.len() + self.asked.len() >= CLAIMS_KEPT_MAX {
             return Err(ClaimError::Full);
         }
-        self.seq += 1;
-        let (sender, receiver) = oneshot::channel();
-        self.queue.push_back(self.seq);
-        self.waiting.insert(self.seq, (claim, sender));
-        Ok(receiver)
+        self.asked.ask(claim).map_err(|why| match why {
+            NotAsked::Closed => ClaimError::NotNow,
+            NotAsked::Full => ClaimError::Full,
+        })
     }
 
     fn forget_ended(&mut self, now: Mono) {
@@ -113,41 +103,30 @@ impl Claims {
 
     /// A session begins.
     pub fn open(&mut self) {
-        self.open = true;
+        self.asked.open();
     }
 
     /// The session is over: nobody will answer what waits.
     pub fn close(&mut self) {
-        self.open = false;
-        self.queue.clear();
-        for (_, (_, answer)) in std::mem::take(&mut self.waiting) {
-            // Who asked may have given up.
-            let _ = answer.send(Err(ClaimError::Unknown));
-        }
+        self.asked.close(|| Err(ClaimError::Unknown));
     }
 
     /// The next claim to send.
     pub fn next(&mut self) -> Option<msg::Claim> {
-        loop {
-            let seq = self.queue.pop_front()?;
-            if let Some((claim, _)) = self.waiting.get(&seq) {
-                let (key, value) = (claim.key.clone(), claim.value.clone().into());
-                let ttl_ms = millis(claim.ttl.into());
-                return Some(msg::Claim {
-                    seq,
-                    key,
-                    value,
-                    ttl_ms,
-                    outlives_node: claim.outlives_node,
-                    replay: false,
-                });
-            }
-        }
+        let (seq, claim) = self.asked.next()?;
+        Some(msg::Claim {
+            seq,
+            key: claim.key.clone(),
+            value: claim.value.clone().into(),
+            ttl_ms: millis(claim.ttl.into()),
+            outlives_node: claim.outlives_node,
+            replay: false,
+        })
     }
 
     /// An answer, also to whoever waits no more: what is held is held.
     pub fn answered(&mut self, now: Mono, claimed: msg::Claimed) {
-        let Some((claim, sender)) = self.waiting.remove(&claimed.seq) else {
+        let Some((claim, sender)) = self.asked.answered(claimed.seq) else {
             if claimed.code != 0 {
                 tracing::error!(code = claimed.code, text = %claimed.text, "a claim of this node was lost");
                 metrics::counter!("linkstead_node_directory_refusals_total", "what" => "replayed_claim")

@@ -1,6 +1,7 @@
 //! The session task: dials a directory, runs a session, waits, and tries the next. Tonic is only an adapter here; its
 //! streams come from `net`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
@@ -28,6 +29,8 @@ const MESSAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// A session that lived this long begins the waits anew.
 const HELD: Duration = Duration::from_secs(1);
+/// A reason that stays the same is logged again only after this.
+const SAID_AGAIN: Duration = Duration::from_secs(30);
 
 /// Dials `addr` (`host:port`) through `net` for a tonic client, in clear: for the ops port, which is loopback's.
 pub async fn channel(addr: &str) -> Result<Channel, tonic::transport::Error> {
@@ -79,6 +82,7 @@ pub(super) async fn keep<N: NetIo>(net: N, directory: Directory, cancel: Cancell
     let shared = &directory.shared;
     let _ended = shared.ended.clone().drop_guard();
     let mut backoff = shared.join.reconnect.clone();
+    let mut complaints = Complaints::default();
     if shared.join.directory.is_empty() {
         refuse(shared, JoinError::NoDirectory { node: shared.join.node.clone() });
         return;
@@ -99,10 +103,16 @@ pub(super) async fn keep<N: NetIo>(net: N, directory: Directory, cancel: Cancell
                 return;
             }
             _ if base::planted::is("directory_never_rejoined") => return,
-            end => tracing::warn!(directory = %addr, %end, "no session with the directory; all known stays"),
-        }
-        if shared.state.borrow().admitted > admitted && started.elapsed() > HELD {
-            backoff.reset();
+            end => {
+                let was_in = shared.state.borrow().admitted > admitted;
+                if was_in && started.elapsed() > HELD {
+                    backoff.reset();
+                    complaints = Complaints::default();
+                }
+                if complaints.due(addr, &end.to_string(), Instant::now()) {
+                    log(shared, addr, &end);
+                }
+            }
         }
         let wait = backoff.wait();
         tokio::select! {
@@ -111,6 +121,31 @@ pub(super) async fn keep<N: NetIo>(net: N, directory: Directory, cancel: Cancell
             () = shared.leave.cancelled() => return,
             () = tokio::time::sleep(wait) => {}
         }
+    }
+}
+
+/// What keeps this node from a session, by address, and when it was last said: tries go on, the log does not fill.
+#[derive(Debug, Default)]
+struct Complaints(BTreeMap<String, (String, Instant)>);
+
+impl Complaints {
+    /// Whether a reason is to be said now: it is another one, or was last said long ago.
+    fn due(&mut self, addr: &str, why: &str, now: Instant) -> bool {
+        let before = self.0.get(addr);
+        let due = before.is_none_or(|(said, at)| said != why || now.duration_since(*at) >= SAID_AGAIN);
+        if due {
+            self.0.insert(addr.to_owned(), (why.to_owned(), now));
+        }
+        due
+    }
+}
+
+fn log(shared: &Shared, addr: &str, end: &End) {
+    let node = &shared.join.node;
+    if shared.epoch.borrow().is_given() {
+        tracing::warn!(%node, directory = %addr, %end, "no session with the directory; all known stays");
+    } else {
+        tracing::warn!(%node, directory = %addr, %end, "waiting for the directory, without which this node can't start");
     }
 }
 
@@ -154,4 +189,22 @@ pub fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds: Z-66.
+    #[tokio::test(start_paused = true)]
+    async fn a_reason_is_said_when_it_is_new_and_not_at_every_try() {
+        let mut complaints = Complaints::default();
+        let began = Instant::now();
+        assert!(complaints.due("a:1", "refused", began));
+        assert!(complaints.due("b:1", "refused", began), "another directory");
+        assert!(!complaints.due("a:1", "refused", began + SAID_AGAIN / 2));
+        assert!(complaints.due("a:1", "silent", began + SAID_AGAIN / 2), "another reason");
+        assert!(!complaints.due("b:1", "refused", began + SAID_AGAIN - Duration::from_millis(1)));
+        assert!(complaints.due("b:1", "refused", began + SAID_AGAIN));
+    }
 }

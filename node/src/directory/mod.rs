@@ -4,9 +4,13 @@
 //! The handle never loses what it was told: services, subscriptions and claims are replayed on every new session. Losing the
 //! directory changes nothing that was known; an empty directory that has just restarted is warming, not "all gone".
 
+mod asked;
 mod claims;
 mod dial;
 mod error;
+mod ids;
+mod load;
+mod offline;
 mod service;
 mod session;
 pub mod view;
@@ -28,6 +32,9 @@ pub use claims::{CLAIMS_KEPT_MAX, CLAIMS_WAITING_MAX, Claim, ClaimError};
 pub(crate) use dial::chain;
 pub use dial::channel;
 pub use error::JoinError;
+pub use ids::IdsError;
+pub use load::{Load, Loads};
+pub use offline::Offline;
 pub use service::{EXTRA_HOST, EXTRA_ROLE, Instance, NODE_SERVICE, NodeInfo, Service, Services, by_node};
 pub use session::{End, PROTO, session};
 
@@ -73,6 +80,9 @@ pub(crate) struct Shared {
     changed: Notify,
     known: Mutex<Known>,
     claims: Mutex<claims::Claims>,
+    ids: Mutex<ids::Ids>,
+    board: Mutex<load::Board>,
+    heirs: Mutex<offline::Heirs>,
     epoch: watch::Sender<Epoch>,
     state: watch::Sender<State>,
     /// The node says Bye and the task ends.
@@ -129,6 +139,9 @@ impl Directory {
             changed: Notify::new(),
             known: Mutex::default(),
             claims: Mutex::default(),
+            ids: Mutex::default(),
+            board: Mutex::default(),
+            heirs: Mutex::default(),
             epoch: watch::Sender::new(Epoch::NONE),
             state: watch::Sender::default(),
             leave: CancellationToken::new(),

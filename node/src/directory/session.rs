@@ -1,6 +1,9 @@
 //! One session with the directory over message types: hello, then one loop. It knows no transport; `dial` gives it
 //! tonic's stream, tests and the simulation give it channels.
 
+mod tell;
+
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +16,7 @@ use wire::directory::{self as msg, from_directory::Kind as From, to_directory::K
 use wire::{Code, code};
 
 use super::error::JoinError;
+use super::ids::IdsError;
 use super::service::Instance;
 use super::view::{Action, Event, Key};
 use super::{Directory, Shared, Wanted};
@@ -55,6 +59,7 @@ where
             Err(end) => return end,
         },
     };
+    tracing::info!(node = %shared.join.node, epoch = welcome.epoch, warming = welcome.warming, "in session with the directory");
     let mut session = Session::begin(shared.clone(), to, &welcome);
     session.run(from).await
 }
@@ -118,6 +123,11 @@ struct Session {
     followed: usize,
     /// Claims up to this one were said again; none when all were.
     replaying: Option<Replay>,
+    /// The names that this session observes.
+    observed: BTreeSet<String>,
+    /// How much of this node's loads and offline ids this session has said.
+    loads_said: u64,
+    heirs_named: u64,
 }
 
 /// How far claims were said again.
@@ -128,6 +138,7 @@ struct Replay(Option<Arc<str>>);
 impl Drop for Session {
     fn drop(&mut self) {
         self.shared.claims.lock().close();
+        self.shared.ids.lock().close(|| Err(IdsError::Unknown));
         self.shared.state.send_modify(|state| state.connected = false);
     }
 }
@@ -141,6 +152,7 @@ impl Session {
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         // Followers of the state look at the epoch, so the epoch is first.
         shared.claims.lock().open();
+        shared.ids.lock().open();
         shared.epoch.send_if_modified(|epoch| std::mem::replace(epoch, given) != given);
         shared.state.send_modify(|state| {
             state.connected = true;
@@ -150,7 +162,23 @@ impl Session {
         let ttl = millis(welcome.ttl_ms).max(every);
         let followed = shared.known.lock().view.followed();
         let (heard, replaying) = (Instant::now(), Some(Replay::default()));
-        Self { shared, to, ttl, beat, beats: 0, heard, registered: 0, followed, replaying }
+        shared.heirs.lock().open();
+        let observed = BTreeSet::new();
+        let (registered, loads_said, heirs_named) = (0, 0, 0);
+        Self {
+            shared,
+            to,
+            ttl,
+            beat,
+            beats: 0,
+            heard,
+            registered,
+            followed,
+            replaying,
+            observed,
+            loads_said,
+            heirs_named,
+        }
     }
 
     async fn run<S, E>(&mut self, mut from: S) -> End
@@ -232,6 +260,22 @@ impl Session {
                 self.shared.claims.lock().answered(self.shared.clock.now(), claimed);
                 Ok(())
             }
+            Some(From::AllocatedIds(answer)) => {
+                self.shared.ids.lock().take(answer);
+                Ok(())
+            }
+            Some(From::Loads(loads)) => {
+                self.shared.board.lock().take(loads);
+                Ok(())
+            }
+            Some(From::Offline(question)) => {
+                self.shared.ask_heir(question);
+                Ok(())
+            }
+            Some(From::Unreachable(unreachable)) => {
+                tell::say_unreachable(&unreachable);
+                Ok(())
+            }
             // A newer directory may say things we don't know yet.
             Some(From::Heartbeat(_)) | None => Ok(()),
         }
@@ -241,21 +285,22 @@ impl Session {
     async fn replay(&mut self) -> Result<(), End> {
         self.register().await?;
         self.feed(Event::Connected).await?;
-        self.follow().await
+        self.follow().await?;
+        self.tell().await
     }
 
     /// Sends what the handle was told since the last time.
     async fn sync(&mut self) -> Result<(), End> {
         self.register().await?;
         self.follow().await?;
+        self.tell().await?;
         while let Some(claim) = self.next_claim() {
             self.send(To::Claim(claim)).await?;
         }
+        while let Some(ids) = self.next_ids() {
+            self.send(To::AllocateIds(ids)).await?;
+        }
         Ok(())
-    }
-
-    fn next_claim(&self) -> Option<msg::Claim> {
-        self.shared.claims.lock().next()
     }
 
     async fn replay_claims(&mut self) -> Result<(), End> {
@@ -302,10 +347,15 @@ impl Session {
                     watch.send_replace(known.view.services(name));
                 }
             }
+            let less =
+                |action: &Action| matches!(action, Action::Changed { removed, .. } if !removed.is_empty());
+            if actions.iter().any(less) {
+                self.forget_loads(&known.view);
+            }
         }
         for action in actions {
             match action {
-                Action::Subscribe { name } => self.send(To::Subscribe(msg::Subscribe { name })).await?,
+                Action::Subscribe { name } => self.ask_for(name).await?,
                 Action::Changed { name, added, removed } => {
                     tracing::debug!(%name, ?added, ?removed, "the directory's list changed");
                 }

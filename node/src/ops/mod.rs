@@ -9,6 +9,7 @@
 //! | `/metrics` | Prometheus text |
 //! | `/status` | what the role says of itself, as JSON |
 
+mod late;
 mod readiness;
 
 use std::future::IntoFuture;
@@ -28,6 +29,7 @@ use crate::lifecycle;
 use crate::listen::{Bounded, Caller};
 use crate::shutdown::Shutdown;
 use crate::telemetry::{BUILD, Metrics};
+pub use late::Late;
 pub use readiness::Readiness;
 
 /// Connections at once; more wait in the kernel's queue until one closes.
@@ -48,7 +50,7 @@ pub struct Ops {
 
 struct Page<O> {
     ops: Ops,
-    operate: Arc<O>,
+    role: Arc<Late<O>>,
 }
 
 /// Serves until `cancel`, then ends within a moment. `listener` is from `net`.
@@ -58,14 +60,24 @@ pub async fn serve<O: Operate>(
     operate: Arc<O>,
     cancel: CancellationToken,
 ) -> std::io::Result<()> {
-    let admin = admin::service(operate.clone());
+    serve_late(listener, ops, Arc::new(Late::there(operate)), cancel).await
+}
+
+/// As [`serve`], for a role that has yet to begin.
+pub async fn serve_late<O: Operate>(
+    listener: TcpListener,
+    ops: Ops,
+    role: Arc<Late<O>>,
+    cancel: CancellationToken,
+) -> std::io::Result<()> {
+    let admin = admin::service(role.clone());
     let router = Router::new()
         .route("/livez", get(|| async { "alive\n" }))
         .route("/readyz", get(readyz::<O>))
         .route("/healthz", get(healthz::<O>))
         .route("/metrics", get(metrics::<O>))
         .route("/status", get(status::<O>))
-        .with_state(Arc::new(Page { ops, operate }))
+        .with_state(Arc::new(Page { ops, role }))
         .route_service("/linkstead.admin.Admin/{*call}", admin);
     let service = router.into_make_service_with_connect_info::<Caller>();
     let listener = Bounded::new(listener, CONNECTIONS_MAX, SILENCE_MAX);
@@ -130,7 +142,7 @@ async fn metrics<O: Operate>(State(page): State<Arc<Page<O>>>) -> Response {
 }
 
 async fn status<O: Operate>(State(page): State<Arc<Page<O>>>) -> Json<Value> {
-    let mut status = page.operate.status();
+    let mut status = page.role.status();
     with_warnings(&page.ops, &mut status);
     Json(status)
 }

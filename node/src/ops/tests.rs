@@ -103,3 +103,33 @@ async fn an_operator_asks_over_the_same_port() {
     let nobody = Client::connect("127.0.0.1:1").await.unwrap_err();
     assert!(matches!(nobody, AdminError::Unreachable { .. }), "{nobody}");
 }
+
+/// Who waits for the directory says so and can be stopped, instead of leaving probes and operators without an answer.
+///
+/// Holds: Z-66.
+#[tokio::test]
+async fn a_node_that_waits_answers_that_it_does() {
+    let shutdown = Shutdown::new(Budgets::NONE, Clock::start()).unwrap();
+    let node = base::NodeId::new("linkd-1").unwrap();
+    let late = Arc::new(Late::<Role>::new(node, net::hello::Role::Linkd, shutdown.clone()));
+    let ops = Ops { shutdown: shutdown.clone(), readiness: Readiness::new(&["epoch"]), metrics: None };
+    let listener = net::Tcp::listen("127.0.0.1:0".parse().unwrap()).unwrap();
+    let addr = listener.local_addr().unwrap().to_string();
+    tokio::spawn(serve_late(listener, ops, late.clone(), CancellationToken::new()));
+    assert_eq!(get(&addr, "/readyz").await.0, 503);
+    let mut client = Client::connect(&addr).await.unwrap();
+    let status = client.status().await.unwrap();
+    assert_eq!(
+        (&status["node"], &status["role"], &status["waiting_for"]),
+        (&json!("linkd-1"), &json!("linkd"), &json!("directory"))
+    );
+    assert_eq!(client.topology().await.unwrap(), json!([]));
+    let kick = Kick { target: Target::LinkSid(LinkSid(7)), code: wire::code::KICKED, text: String::new() };
+    let refused = client.kick(kick).await.unwrap_err();
+    assert!(refused.to_string().contains("waits for the directory"), "{refused}");
+    assert_eq!(client.stop(false).await, Ok(false));
+    assert!(!shutdown.statistics().ready);
+    late.serve(Role { shutdown });
+    assert_eq!(client.status().await.unwrap()["sessions"], 3);
+    assert_eq!(client.stop(false).await, Ok(true));
+}

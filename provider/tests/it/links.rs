@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{Epoch, LinkSid};
-use linkstead::{Config, Error, LinkRef, code};
+use linkstead::{Audience, Config, Error, LinkRef, code};
 use wire::link::{self, message};
 use wire::node::Meta;
 
@@ -302,4 +302,36 @@ async fn a_change_of_mind_about_new_players_is_acknowledged() {
     assert_eq!((told.workers, told.failed.len()), (0, 1));
     assert_eq!(told.failed[0].0, gateway.listed(1).node);
     assert_eq!(running.status()["disabled"], true);
+}
+
+/// Every worker of every linkd is asked at once, and what each says is added up: how many it reached, how many it gave up,
+/// and who refused.
+///
+/// Holds: Q31.
+#[tokio::test]
+async fn a_counted_broadcast_says_whom_it_reached_and_who_refused() {
+    let (builder, _stage) = game();
+    let gateways = [Gateway::new("linkd-1", 3).await, Gateway::new("linkd-2", 4).await];
+    let listed = gateways.iter().map(|gateway| gateway.listed(1)).collect();
+    let (running, _list) = start(builder, Config::default(), listed).await;
+    let (mut one, mut two) = (gateways[0].accept().await, gateways[1].accept().await);
+    one.introduce().await;
+    two.introduce().await;
+    running.ready().await;
+    let links = running.links();
+    let reached = async { links.broadcast_counted(Audience::Everybody, &heard("all")).await };
+    let answers = async {
+        let asked = one.next().await;
+        assert_eq!((asked.meta.kind, link::broadcast_version(&asked.head)), (link::BROADCAST, Ok(0)));
+        // The second is asked although the first has not answered.
+        let other = two.next().await;
+        assert_eq!((other.meta.kind, &other.body), (link::BROADCAST, &asked.body));
+        two.link.refuse(other.meta.call, &code::BUSY, "too many at once").unwrap();
+        one.link.reply(asked.meta.call, &message::BroadcastResult { sent: 7, shed: 2 }).unwrap();
+    };
+    let (reached, ()) = tokio::join!(reached, answers);
+    assert_eq!((reached.sent, reached.shed), (7, 2));
+    let failed: Vec<_> =
+        reached.failed.into_iter().map(|(node, error)| (node.to_string(), code_of(error))).collect();
+    assert_eq!(failed, [("linkd-2".to_owned(), code::BUSY.number)]);
 }

@@ -9,6 +9,7 @@ use wire::directory::{self as msg, from_directory::Kind as From};
 
 use super::catalog::Set;
 use super::limits::{self, EPOCH_MAX, PROTO, Refusal};
+use super::save::Save;
 use super::{Action, Cause, Directory, Last, Node, Probe, Session, Stage, close, refuse};
 
 /// How many node ids that are gone keep their last epoch, for each session that may be; beyond that the oldest start
@@ -62,12 +63,14 @@ impl Directory {
             return;
         }
         self.epoch_max = seen.saturating_add(UNSEEN).min(EPOCH_MAX);
+        actions.push(Action::save(Save::EpochMax { epoch: self.epoch_max }));
         if self.warm_at.is_none() || base::planted::is("directory_keeps_low_epochs") {
             return;
         }
         let mut doubtful = Vec::new();
         for (node, last) in self.epochs.iter_mut().filter(|(_, last)| last.given_here) {
             last.epoch = self.epoch_max;
+            actions.push(Action::save(Save::Epoch { node: node.clone(), epoch: last.epoch }));
             doubtful.push(node.clone());
         }
         for node in doubtful {
@@ -80,7 +83,7 @@ impl Directory {
                 close(owner, &Refusal::new(code::STALE_EPOCH, text), actions);
                 self.forget_session(owner);
             }
-            self.drop_node(&node, owner, actions);
+            self.drop_node(now, &node, owner, actions);
             self.admit_waiting(now, &node, actions);
         }
     }
@@ -149,7 +152,7 @@ impl Directory {
         hello: msg::Hello,
         actions: &mut Vec<Action>,
     ) {
-        let epoch = self.give_epoch(&node, hello.epoch);
+        let epoch = self.give_epoch(&node, hello.epoch, actions);
         let before = self.nodes.get(&node).map(|holder| holder.epoch);
         let resumed = before == Some(epoch);
         // Who else waits for the id has lost it to this one.
@@ -175,8 +178,14 @@ impl Directory {
         };
         actions.push(Action::Count(if resumed { Cause::Resumed } else { Cause::Admitted }));
         actions.push(Action::send(session, From::Welcome(welcome)));
-        if !resumed {
-            self.claims.node_gone(&node);
+        if let Some(before) = before.filter(|_| !resumed) {
+            self.gone_offline(now, &node, before, actions);
+            self.loads.node_gone(&node);
+            self.reach.node_gone(&node);
+        }
+        // A start that comes back under its epoch, also after a restart of this directory, keeps its claims.
+        if !resumed && epoch.0 != hello.epoch {
+            self.claims.node_gone(&node, |save| actions.push(Action::save(save)));
         }
         // A session resumed within the lease keeps what the node offered; a new start begins with nothing.
         let mut set = if resumed { self.catalog.set(&node).cloned().unwrap_or_default() } else { Set::new() };
@@ -185,7 +194,7 @@ impl Directory {
     }
 
     /// The epoch this start already has, unless that was given away or never was; else the next.
-    fn give_epoch(&mut self, node: &NodeId, claimed: u64) -> Epoch {
+    fn give_epoch(&mut self, node: &NodeId, claimed: u64, actions: &mut Vec<Action>) -> Epoch {
         let last = self.epochs.get(node).map_or(0, |last| last.epoch);
         let known = claimed > 0 && claimed >= last;
         let epoch = if known {
@@ -201,11 +210,16 @@ impl Directory {
             Some(before) if before.epoch == epoch => before.given_here,
             _ => !known,
         };
+        if last != epoch {
+            actions.push(Action::save(Save::Epoch { node: node.clone(), epoch }));
+        }
         self.epochs.insert(node.clone(), Last { epoch, given_here });
         if self.epochs.len() > self.settings.limits.sessions * EPOCHS_PER_SESSION {
             let gone = self.epochs.iter().filter(|(node, _)| self.nodes.get(node).is_none());
             if let Some(oldest) = gone.min_by_key(|(_, last)| last.epoch).map(|(node, _)| node.clone()) {
                 self.epochs.remove(&oldest);
+                actions.push(Action::save(Save::ForgetEpoch { node: oldest }));
+                actions.push(Action::save(Save::EpochMax { epoch: self.epoch_max }));
             }
         }
         Epoch(epoch)

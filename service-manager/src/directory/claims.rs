@@ -9,6 +9,7 @@ use wire::code;
 use wire::directory as msg;
 
 use super::limits::{Limits, Refusal};
+use super::save::Save;
 
 /// Claims that one tick lets go at most; the rest waits for the next, and counts as free meanwhile.
 const EXPIRED_PER_TICK_MAX: usize = 10_000;
@@ -29,6 +30,8 @@ struct Held {
     /// A copy: the message's bytes would keep the whole buffer that it came in.
     value: Box<[u8]>,
     until: Mono,
+    /// How long a restart would give it; an equal claim of no longer time changes nothing on the disk.
+    saved: Span,
     /// Whose end ends it; none: only time does.
     node: Option<NodeId>,
 }
@@ -39,7 +42,7 @@ impl Claims {
     }
 
     /// `warming`: somebody who is not back yet may hold any key, so only a replayed claim or one that is held anyway is
-    /// accepted.
+    /// accepted. Answers what has changed on the disk, if anything.
     pub fn claim(
         &mut self,
         now: Mono,
@@ -47,7 +50,7 @@ impl Claims {
         claim: &msg::Claim,
         warming: bool,
         limits: &Limits,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Option<Save>, Refusal> {
         judge(claim, limits)?;
         let until = now + Span::millis(claim.ttl_ms.into());
         let owner = (!claim.outlives_node).then(|| node.clone());
@@ -58,7 +61,7 @@ impl Claims {
                 }
                 None
             }
-            Some(held) if held.until > now => Some((held.until, held.node.is_none())),
+            Some(held) if held.until > now => Some((held.until, held.saved, held.node.clone())),
             Some(_) | None => None,
         };
         if same.is_none() && warming && !claim.replay {
@@ -72,12 +75,34 @@ impl Claims {
             return Err(Refusal::new(code::BUSY, text));
         }
         // An equal claim may prolong the first one, never shorten it, nor tie it to a node when it was free of one.
-        let (before, free) = same.unwrap_or((Mono::ZERO, false));
-        self.remove(&claim.key);
+        let ttl = Span::millis(claim.ttl_ms.into());
+        let (before, saved, node) = match same {
+            Some((before, saved, node)) => (before, saved, node.and(owner)),
+            None => (Mono::ZERO, Span::ZERO, owner),
+        };
+        let tied_before = self.remove(&claim.key).map(|held| held.node);
+        let changed = before == Mono::ZERO || ttl > saved || tied_before.as_ref() != Some(&node);
+        let saved = saved.max(ttl);
         let held =
-            Held { value: claim.value[..].into(), until: until.max(before), node: owner.filter(|_| !free) };
+            Held { value: claim.value[..].into(), until: until.max(before), saved, node: node.clone() };
+        let save = changed.then(|| Save::Claim {
+            key: claim.key.clone(),
+            value: held.value.clone(),
+            ttl: saved,
+            node,
+        });
         self.insert(Arc::from(claim.key.as_str()), held);
-        Ok(())
+        Ok(save)
+    }
+
+    /// Takes back a claim of an earlier life.
+    pub fn restore(&mut self, now: Mono, key: &str, value: Box<[u8]>, ttl: Span, node: Option<NodeId>) {
+        self.remove(key);
+        self.insert(Arc::from(key), Held { value, until: now + ttl, saved: ttl, node });
+    }
+
+    pub fn forget(&mut self, key: &str) {
+        self.remove(key);
     }
 
     fn insert(&mut self, key: Arc<str>, held: Held) {
@@ -88,33 +113,41 @@ impl Claims {
         self.held.insert(key, held);
     }
 
-    fn remove(&mut self, key: &str) {
-        let Some((key, held)) = self.held.remove_entry(key) else { return };
-        if let Some(node) = held.node
-            && let Some(keys) = self.of_node.get_mut(&node)
+    fn remove(&mut self, key: &str) -> Option<Held> {
+        let (key, held) = self.held.remove_entry(key)?;
+        if let Some(node) = &held.node
+            && let Some(keys) = self.of_node.get_mut(node)
         {
             keys.remove(&key);
             if keys.is_empty() {
-                self.of_node.remove(&node);
+                self.of_node.remove(node);
             }
         }
         self.due.remove(&(held.until, key));
+        Some(held)
     }
 
-    /// The node's lease ended, or another start took its place.
-    pub fn node_gone(&mut self, node: &NodeId) {
+    /// The node's lease ended, or another start took its place. Calls `save` with each change on the disk.
+    pub fn node_gone(&mut self, node: &NodeId, mut save: impl FnMut(Save)) {
         for key in self.of_node.remove(node).unwrap_or_default() {
             self.remove(&key);
+            save(Save::Unclaim { key: key.as_ref().to_owned() });
         }
     }
 
-    /// Lets go what is over.
-    pub fn tick(&mut self, now: Mono) {
+    /// The nodes that have claims which end with them.
+    pub fn owners(&self) -> impl Iterator<Item = &NodeId> {
+        self.of_node.keys()
+    }
+
+    /// Lets go what is over. Calls `save` with each change on the disk.
+    pub fn tick(&mut self, now: Mono, mut save: impl FnMut(Save)) {
         for _ in 0..EXPIRED_PER_TICK_MAX {
             match self.due.first() {
                 Some((until, key)) if *until <= now => {
                     let key = key.clone();
                     self.remove(&key);
+                    save(Save::Unclaim { key: key.as_ref().to_owned() });
                 }
                 Some(_) | None => return,
             }

@@ -1,24 +1,32 @@
 //! The loop that owns the core: sessions' messages in, actions out. Its queues are bounded both ways; a session that does
 //! not read is closed and counted, and lists anew when it comes back.
+//!
+//! With a store, what one turn of the loop brought is saved at once, and nothing that the core said in it leaves before
+//! that: nobody hears of what a crash could take back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use base::Generation;
 use node::Clock;
 use parking_lot::Mutex;
+use store::StoreError;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status as TonicStatus;
 use wire::directory as msg;
 
+use super::dialer::Dial;
+use super::disk::Disk;
 use super::session::Input;
-use crate::directory::{Action, Directory, Event, Status};
+use crate::directory::{Action, Directory, Event, Save, Status};
 
 /// How often the core looks at leases and probes.
 const TICK: Duration = Duration::from_millis(100);
+/// Messages of one turn: they share one write to the disk.
+const INPUTS_PER_TURN: usize = 256;
 
 /// The core with its sessions' queues.
 #[derive(Debug)]
@@ -27,6 +35,13 @@ pub(super) struct Hub {
     clock: Clock,
     outboxes: BTreeMap<Generation, Outbox>,
     status: Arc<Mutex<Status>>,
+    disk: Option<Disk>,
+    /// Holds as many as the core has dialled at once.
+    dials: mpsc::Sender<Dial>,
+    /// What this turn must save before it says anything.
+    saves: Vec<Save>,
+    /// What it says, in order.
+    said: VecDeque<Action>,
 }
 
 #[derive(Debug)]
@@ -37,9 +52,10 @@ struct Outbox {
 }
 
 impl Hub {
-    pub fn new(core: Directory, clock: Clock) -> Self {
+    pub fn new(core: Directory, clock: Clock, disk: Option<Disk>, dials: mpsc::Sender<Dial>) -> Self {
         let status = Arc::new(Mutex::new(core.status()));
-        Self { core, clock, outboxes: BTreeMap::new(), status }
+        let (outboxes, saves, said) = (BTreeMap::new(), Vec::new(), VecDeque::new());
+        Self { core, clock, outboxes, status, disk, dials, saves, said }
     }
 
     /// The core's numbers, at most one tick old.
@@ -47,35 +63,45 @@ impl Hub {
         self.status.clone()
     }
 
-    pub async fn run(mut self, mut inputs: mpsc::Receiver<Input>, over: CancellationToken) {
+    /// Ends with `over`, or when the store has failed: what can't be saved may not be said.
+    pub async fn run(
+        mut self,
+        mut inputs: mpsc::Receiver<Input>,
+        over: CancellationToken,
+    ) -> Result<(), StoreError> {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut turn = Vec::with_capacity(INPUTS_PER_TURN);
         loop {
             tokio::select! {
                 biased;
-                () = over.cancelled() => return,
+                () = over.cancelled() => return Ok(()),
                 _ = tick.tick() => {
                     self.step(Event::Tick);
                     self.publish();
                 }
-                input = inputs.recv() => match input {
-                    Some(input) => self.take(input),
-                    None => return,
+                count = inputs.recv_many(&mut turn, INPUTS_PER_TURN) => match count {
+                    0 => return Ok(()),
+                    _ => turn.drain(..).for_each(|input| self.take(input)),
                 },
             }
+            self.settle().await?;
         }
     }
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Opened { session, outbox, over } => {
+            Input::Opened { session, loopback, outbox, over } => {
                 self.outboxes.insert(session, Outbox { to: outbox, _over: over.drop_guard() });
-                self.step(Event::Opened { session });
+                self.step(Event::Opened { session, loopback });
             }
             Input::Said { session, message } => self.step(Event::Said { session, message }),
             Input::Closed { session } => {
                 self.outboxes.remove(&session);
                 self.step(Event::Closed { session });
+            }
+            Input::Dialled { node, name, address, failed } => {
+                self.step(Event::Dialled { node, name, address, failed });
             }
             // Who asked may have given up.
             Input::Nodes { reply } => drop(reply.send(self.core.nodes())),
@@ -83,21 +109,43 @@ impl Hub {
     }
 
     fn step(&mut self, event: Event) {
-        let now = self.clock.now();
-        let mut events = vec![event];
         let mut actions = Vec::new();
-        // Each further event is the end of a session that did not read, so this ends.
-        while let Some(event) = events.pop() {
-            self.core.step(now, event, &mut actions);
-            for action in actions.drain(..) {
-                if let Some(slow) = perform(&mut self.outboxes, action) {
-                    events.push(Event::Closed { session: slow });
-                }
-            }
-        }
+        self.core.step(self.clock.now(), event, &mut actions);
         if cfg!(debug_assertions) {
             self.core.check();
         }
+        for action in actions {
+            match action {
+                Action::Save(save) => self.saves.push(save),
+                // Never full, and without a dialler everything ends.
+                Action::Dial { node, name, address } => {
+                    drop(self.dials.try_send(Dial { node, name, address }));
+                }
+                action => self.said.push_back(action),
+            }
+        }
+    }
+
+    /// Saves what the turn brought, then says what the core said.
+    async fn settle(&mut self) -> Result<(), StoreError> {
+        // Each further turn is the end of a session that did not read, so this ends.
+        while !self.saves.is_empty() || !self.said.is_empty() {
+            let saves = std::mem::take(&mut self.saves);
+            if let Some(disk) = &self.disk
+                && !saves.is_empty()
+                && !base::planted::is("directory_answers_before_saving")
+            {
+                let began = std::time::Instant::now();
+                disk.save(saves).await?;
+                metrics::histogram!("linkstead_directory_save_seconds").record(began.elapsed().as_secs_f64());
+            }
+            for action in std::mem::take(&mut self.said) {
+                if let Some(slow) = perform(&mut self.outboxes, action) {
+                    self.step(Event::Closed { session: slow });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn publish(&self) {
@@ -106,7 +154,12 @@ impl Hub {
         metrics::gauge!("linkstead_directory_services").set(status.services as f64);
         metrics::gauge!("linkstead_directory_sessions").set(status.sessions as f64);
         metrics::gauge!("linkstead_directory_claims").set(status.claims as f64);
+        metrics::gauge!("linkstead_directory_unreachable").set(status.unreachable as f64);
+        metrics::gauge!("linkstead_directory_left_behind").set(status.left as f64);
         metrics::gauge!("linkstead_directory_revision").set(status.revision as f64);
+        if let Some(disk) = &self.disk {
+            metrics::gauge!("linkstead_directory_store_bytes").set(disk.size_bytes() as f64);
+        }
         metrics::gauge!("linkstead_directory_warming").set(f64::from(u8::from(status.warming)));
         *self.status.lock() = status;
     }
@@ -131,6 +184,8 @@ fn perform(outboxes: &mut BTreeMap<Generation, Outbox>, action: Action) -> Optio
             outboxes.remove(&session);
             None
         }
+        // Done before.
+        Action::Save(_) | Action::Dial { .. } => None,
         Action::Count(cause) => {
             metrics::counter!("linkstead_directory_sessions_total", "cause" => cause.name()).increment(1);
             None

@@ -1,5 +1,7 @@
 //! The shell of the directory: tonic sessions in front, one loop around the core, the ops port beside it.
 
+mod dialer;
+mod disk;
 mod hub;
 mod operate;
 mod session;
@@ -15,12 +17,14 @@ use node::ops::{self, Ops, Readiness};
 use node::stub::directory::directory_server::DirectoryServer;
 use node::telemetry::Metrics;
 use node::{Clock, Shutdown};
+use store::StoreError;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ServiceManagerConfig;
-use crate::directory::Directory;
+use crate::directory::{DIALLING_MAX, Directory, Save};
+use disk::Disk;
 use hub::Hub;
 use operate::Operator;
 pub use session::{Input, session};
@@ -82,6 +86,9 @@ pub enum ServeError {
     Transport(#[from] tonic::transport::Error),
     #[error("the directory's ops port failed: {0}; start again")]
     Ops(#[from] std::io::Error),
+    /// What it can't save it may not answer, so it ends.
+    #[error("service_manager.store: {0}")]
+    Store(#[from] StoreError),
 }
 
 /// Serves on `listener` (from `net`) until `cancel` or until `parts.shutdown` has been through its stages.
@@ -103,12 +110,12 @@ pub async fn run_over<N: NetIo>(
     cancel: CancellationToken,
 ) -> Result<(), ServeError> {
     config.check().map_err(ServeError::Config)?;
-    tracing::warn!("service_manager.store is \"memory\": a restart forgets everything and is told again");
-    let now = parts.clock.now();
-    let core = Directory::new(config.settings(&parts.cluster, parts.epoch_start), now);
+    let (core, disk) = remember(config, &parts).await?;
     let (inputs, receiver) = mpsc::channel(INPUTS_MAX);
-    let hub = Hub::new(core, parts.clock);
-    let operator = Arc::new(Operator::new(&parts, hub.status(), inputs.clone()));
+    let (dials, to_dial) = mpsc::channel(DIALLING_MAX);
+    let hub = Hub::new(core, parts.clock, disk, dials);
+    let dialling = dialer::run(net.clone(), to_dial, inputs.clone());
+    let operator = Arc::new(Operator::new(&parts, config.store, hub.status(), inputs.clone()));
     // Everything ends with `over`: by cancel, at the end of a stop, or because one part failed.
     let over = cancel.child_token();
     let _over = over.clone().drop_guard();
@@ -124,7 +131,7 @@ pub async fn run_over<N: NetIo>(
         }
     };
     let stop = async {
-        // Nothing is in flight here that a drain would wait for, and nothing is kept that a save would write.
+        // Nothing is in flight here that a drain would wait for, and everything that was answered is saved.
         if let Err(error) = parts.shutdown.run(|| async {}, || async { Ok(()) }).await {
             tracing::warn!(%error, "the stop was not clean");
         }
@@ -133,11 +140,37 @@ pub async fn run_over<N: NetIo>(
         biased;
         () = cancel.cancelled() => {}
         () = stop => {}
-        () = hub => {}
+        ended = hub => ended?,
+        () = dialling => {}
         served = sessions => served?,
         served = ops => served?,
     }
     Ok(())
+}
+
+/// The core with what an earlier life of it saved, and where it saves on.
+async fn remember(
+    config: &ServiceManagerConfig,
+    parts: &Parts,
+) -> Result<(Directory, Option<Disk>), ServeError> {
+    let now = parts.clock.now();
+    let started = parts.epoch_start;
+    let Some(kind) = config.store.on_disk() else {
+        tracing::warn!("service_manager.store is \"memory\": a restart forgets everything and is told again");
+        return Ok((Directory::new(config.settings(&parts.cluster, started), now), None));
+    };
+    let dir = config.data_dir.clone();
+    let opening = tokio::task::spawn_blocking(move || Disk::open(&dir, kind)).await;
+    let (disk, saved) = opening.map_err(|error| StoreError::Failed(error.to_string()))??;
+    // A new store counts on above what a directory without one may have given; an old one on its own.
+    let epoch_start = if saved.is_empty() { started } else { 0 };
+    if saved.is_empty() {
+        disk.save(vec![Save::EpochMax { epoch: started }]).await?;
+    }
+    tracing::info!(store = config.store.as_str(), facts = saved.len(), "the store is open");
+    let mut core = Directory::new(config.settings(&parts.cluster, epoch_start), now);
+    core.restore(now, saved);
+    Ok((core, Some(disk)))
 }
 
 async fn serve<N: NetIo>(

@@ -12,6 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Parts;
 use super::session::Input;
+use crate::config::StoreKind;
 use crate::directory::Status;
 
 /// How long an operator waits for the core's loop.
@@ -21,15 +22,21 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Operator {
     node: String,
     cluster: String,
+    store: StoreKind,
     shutdown: Shutdown,
     status: Arc<Mutex<Status>>,
     inputs: mpsc::Sender<Input>,
 }
 
 impl Operator {
-    pub fn new(parts: &Parts, status: Arc<Mutex<Status>>, inputs: mpsc::Sender<Input>) -> Self {
+    pub fn new(
+        parts: &Parts,
+        store: StoreKind,
+        status: Arc<Mutex<Status>>,
+        inputs: mpsc::Sender<Input>,
+    ) -> Self {
         let (node, cluster) = (parts.node.as_str().to_owned(), parts.cluster.clone());
-        Self { node, cluster, shutdown: parts.shutdown.clone(), status, inputs }
+        Self { node, cluster, store, shutdown: parts.shutdown.clone(), status, inputs }
     }
 }
 
@@ -40,13 +47,15 @@ impl Operate for Operator {
             "role": "directory",
             "node": self.node,
             "cluster": self.cluster,
-            "store": "memory",
+            "store": self.store.as_str(),
             "revision": status.revision,
             "warming": status.warming,
             "nodes": status.nodes,
             "sessions": status.sessions,
             "services": status.services,
             "claims": status.claims,
+            "unreachable": status.unreachable,
+            "left_behind": status.left,
             "epoch_max": status.epoch_max.0,
             "lifecycle": lifecycle_json(self.shutdown.statistics()),
         })

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use node::directory::{Claim, ClaimError};
+use service_manager::ServiceManagerConfig;
+use service_manager::config::StoreKind;
+
 use crate::world::{Server, config, until};
 
 /// Losing the directory changes nothing, its empty restart changes nothing, who is still there keeps its epoch, and who
@@ -50,4 +54,37 @@ async fn what_is_said_in_between_is_not_lost() {
     let mut modules = linkd.directory.subscribe("m/");
     let _server = Server::start(&addr, config(Duration::from_secs(1))).await;
     until(&mut modules, &["m/8@game-1"]).await;
+}
+
+/// A directory with a store knows what it answered, also when nobody is there to say it again.
+///
+/// Holds: H-09, Z-24.
+#[tokio::test]
+async fn with_a_store_a_restart_forgets_nothing_that_was_answered() {
+    let (dir, patience) = (tempfile::tempdir().unwrap(), Duration::from_secs(10));
+    let stored = || ServiceManagerConfig {
+        store: StoreKind::Redb,
+        data_dir: dir.path().to_owned(),
+        ..config(Duration::from_secs(1))
+    };
+    let server = Server::start("127.0.0.1:0", stored()).await;
+    let game = server.join("game-1", "hostA");
+    let first = game.directory.epoch().await.unwrap();
+    let ticket = |value: &str| Claim {
+        key: "ticket/1".to_owned(),
+        value: value.into(),
+        ttl: Duration::from_secs(600),
+        outlives_node: true,
+    };
+    game.directory.claim(ticket("game-1"), patience).await.unwrap();
+    let ids = game.directory.allocate_ids("guild", 10, patience).await.unwrap();
+    game.kill();
+    let addr = server.kill().await.to_string();
+
+    let server = Server::start(&addr, stored()).await;
+    let other = server.join("game-2", "hostB");
+    assert!(other.directory.epoch().await.unwrap() > first);
+    let second = other.directory.claim(ticket("game-2"), patience).await;
+    assert_eq!(second, Err(ClaimError::Taken));
+    assert_eq!(other.directory.allocate_ids("guild", 1, patience).await.unwrap(), ids.end..ids.end + 1);
 }

@@ -25,6 +25,8 @@ const LIMITS: Limits = Limits {
     page_bytes: 300,
     claims: 64,
     claim_ttl: Span::secs(600),
+    id_names: 8,
+    offline_ids: 4,
 };
 
 #[derive(Debug)]
@@ -52,8 +54,13 @@ struct Session {
 impl DirectoryNode {
     /// `wall` stands for the wall clock's microseconds.
     pub fn new(env: &Env, me: Place, wall: u64) -> Self {
-        let settings =
-            Settings { cluster: CLUSTER.into(), terms: env.terms, limits: LIMITS, epoch_start: wall };
+        let settings = Settings {
+            cluster: CLUSTER.into(),
+            terms: env.terms,
+            limits: LIMITS,
+            epoch_start: wall,
+            remembers: false,
+        };
         Self {
             me,
             core: Directory::new(settings, env.now),
@@ -70,7 +77,7 @@ impl DirectoryNode {
         let known = Session { conn, start, node: String::new(), claimed: 0, over: false };
         self.sessions.insert(session, known);
         self.by_conn.insert(conn, session);
-        self.step(env, session, Event::Opened { session });
+        self.step(env, session, Event::Opened { session, loopback: true });
     }
 
     pub fn message(&mut self, env: &mut Env, conn: ConnId, message: To) {
@@ -120,7 +127,7 @@ impl DirectoryNode {
                     }
                 }
                 Action::Close { session } => self.close(env, session),
-                Action::Count(_) => {}
+                Action::Count(_) | Action::Save(_) | Action::Dial { .. } => {}
             }
         }
     }

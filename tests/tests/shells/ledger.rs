@@ -14,6 +14,9 @@ use crate::plan::{PLAYERS, Plan, Theme};
 /// How long a player waits for an answer, or for the news that none may come.
 pub const ANSWER_MAX: Duration = Duration::from_secs(30);
 
+/// A cluster that has just started serves everybody from here on.
+const SETTLED: Duration = Duration::from_secs(3);
+
 /// One for the whole run. A clone is the same.
 pub type Shared = Arc<Mutex<Ledger>>;
 
@@ -121,7 +124,7 @@ impl Ledger {
         if began >= plan.recovered() {
             return Some(format!("began at {began:?}, after everything had recovered: {error}"));
         }
-        if began > Duration::from_millis(3_000) && undisturbed(plan) {
+        if began > SETTLED && undisturbed(plan) {
             return Some(format!(
                 "began at {began:?}, and nothing between player and game was disturbed: {error}"
             ));

@@ -33,6 +33,7 @@ const TABLE: &[(&str, Option<&[&str]>)] = &[
     ("cli", None),
     ("hello", None),
     ("tavern", None),
+    ("fuzz", None),
     ("tests", None),
 ];
 

@@ -4,11 +4,13 @@
 //! Nothing here builds or runs the other crates, so tidy works while they don't.
 
 mod card;
+mod codes;
 mod complaint;
 mod faults;
 mod imports;
 mod links;
 mod markdown;
+mod metrics;
 mod pages;
 mod promises;
 mod purity;

@@ -3,4 +3,4 @@
 mod matrix;
 mod rotation;
 mod strangers;
-mod world;
+pub mod world;

@@ -165,8 +165,8 @@ fn a_judgement_for_a_session_that_ended_is_ignored() {
             > auth c carl
             judge c as carl
             > wait 10000
-            close c Link 105 HANDSHAKE_TIMEOUT
             close b Link 105 HANDSHAKE_TIMEOUT
+            close c Link 105 HANDSHAKE_TIMEOUT
             > judged c carl
         "#]],
     );

@@ -77,6 +77,24 @@ fn an_ineligible_owner_fails_over_and_gets_its_accounts_back() {
     assert_ne!(place(&mut world, account).unwrap(), home);
 }
 
+/// Whatever main version the providers have, and however they are chosen.
+///
+/// Holds: Q40.
+#[test]
+fn a_client_that_states_no_version_is_served() {
+    for choice in ["hash_account", "hash_source", "feed_full", "load", "request"] {
+        let mut world = World::default();
+        let bind = format!("bind game-1 7/{choice}");
+        let load = "load game-1";
+        for command in ["provider game-1", "announce game-1 1 3.0.0.0", &bind, load, "client ann"] {
+            world.run(command);
+        }
+        world.auth("ann", "ann", "");
+        let actions = world.run("req ann 7:1");
+        assert!(actions.iter().any(|action| matches!(action, Action::Dispatch { .. })), "{choice}");
+    }
+}
+
 /// Holds: Z-13, Q56.
 #[test]
 fn a_source_is_an_address_without_its_port() {

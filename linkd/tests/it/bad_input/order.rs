@@ -63,7 +63,7 @@ async fn nothing_of_a_kicked_session_is_dispatched() {
 /// An answer to a request nobody sent goes nowhere and is counted; a frame that names another session in its body names
 /// nobody.
 ///
-/// Holds: BI-017.
+/// Holds: BI-017, Q74.
 #[tokio::test]
 async fn a_client_speaks_only_for_itself() {
     let world = World::start(settings());

@@ -21,7 +21,7 @@ fn without_a_session_nothing_is_claimed_and_its_end_leaves_no_doubt() {
     let mut answer = claims.ask(Mono::ZERO, claim("a")).unwrap();
     claims.close();
     assert_eq!(answer.try_recv(), Ok(Err(ClaimError::Unknown)));
-    assert_eq!((claims.next(), claims.waiting.len()), (None, 0));
+    assert_eq!((claims.next(), claims.asked.len()), (None, 0));
 }
 
 #[test]

@@ -1,0 +1,8 @@
+//! The deployment of `examples/configs` as processes: in every order of starting, with kills under load, to the end.
+
+mod configs;
+mod order;
+mod players;
+mod restarts;
+mod stop;
+mod world;
