@@ -189,7 +189,7 @@ impl Default for Config {
             region: String::new(),
             module_prefixes: vec!["module/".into()],
             modules: BTreeMap::new(),
-            in_flight_max: 256,
+            in_flight_max: 1_024,
             frame_max: Size(64 * 1024),
             out_queue_max: Size(256 * 1024),
             connections_max: 50_000,

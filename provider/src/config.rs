@@ -164,6 +164,17 @@ impl Config {
 mod tests {
     use super::*;
 
+    /// Holds: Q9.
+    #[test]
+    fn all_six_choices_can_be_configured_and_no_other() {
+        let choice = |name: &str| serde_json::from_value::<Choice>(name.into());
+        let names = ["request", "load", "feed_full", "hash_account", "hash_role", "hash_source"];
+        assert_eq!(names.map(|name| choice(name).unwrap().as_str()), names);
+        for wrong in ["", "Request", "round_robin", "ChoiceTypeLoad"] {
+            assert!(choice(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {
         let refused = |change: fn(&mut Config)| {
