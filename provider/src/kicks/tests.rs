@@ -1,3 +1,5 @@
+//! Core: scripts in, text out.
+
 use base::LinkSid;
 use expect_test::{Expect, expect};
 

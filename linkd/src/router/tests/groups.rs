@@ -17,8 +17,6 @@ fn a_login_goes_to_its_main_version_and_version_0_goes_anywhere() {
          provider new-1
          announce new-1 2 2.0.0.0
          bind new-1 7
-         load old-1 online 0
-         load new-1 online 0
          client ann
          auth ann ann 1.0.0.0
          req ann 7:1
@@ -45,8 +43,6 @@ fn a_login_goes_to_its_main_version_and_version_0_goes_anywhere() {
             done
             > bind new-1 7
             done
-            > load old-1 online 0
-            > load new-1 online 0
             > client ann
             accept
             > auth ann ann 1.0.0.0

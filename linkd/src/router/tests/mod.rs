@@ -158,6 +158,52 @@ impl World {
             ["up", node, ref modules @ ..] => self.up(node, modules),
             ["announce", node, server] => self.announce(node, server.parse().unwrap(), "0"),
             ["announce", node, server, version] => self.announce(node, server.parse().unwrap(), version),
+            ["bind", node, ref modules @ ..] => self.bind(node, modules, false),
+            ["subscribe", node, ref modules @ ..] => self.bind(node, modules, true),
+            ["bindto", node, module, client] => {
+                let modules = vec![module_spec(module, true)];
+                let link_sids = vec![self.sid(client).0];
+                self.call(node, Request::Bind(message::Bind { modules, link_sids }))
+            }
+            ["unbind", node, module, client] => {
+                let modules = vec![module.parse().unwrap()];
+                let link_sids = vec![self.sid(client).0];
+                self.call(node, Request::UnBind(message::UnBind { modules, link_sids }))
+            }
+            ["unserve", node, module] => {
+                let modules = vec![module.parse().unwrap()];
+                self.call(node, Request::UnBind(message::UnBind { modules, link_sids: vec![] }))
+            }
+            ["disable", node] => self.call(node, Request::Disable(message::Disable { disabled: true })),
+            ["kickby", node, client] => {
+                let link_sid = self.sid(client).0;
+                let kick = message::Kick { link_sid, code: 4, text: "again".into(), report_only: false };
+                self.call(node, Request::Kick(kick))
+            }
+            ["load", node, ref pairs @ ..] => self.load(node, pairs),
+            ["role", node, client, role] => {
+                let (conn, sid) = (self.conns[node], self.sid(client));
+                let role = role.parse().ok().map(Role);
+                self.step(Event::UserState { conn, sid, role })
+            }
+            ["send", node, ref clients @ ..] => {
+                let head: Vec<u8> = clients.iter().flat_map(|c| self.sid(c).0.to_le_bytes()).collect();
+                let conn = self.conns[node];
+                self.step(Event::Send { conn, call: 0, head: &head, pushed: pushed(100) })
+            }
+            ["broadcast", node, version] => self.broadcast(node, version, 100),
+            ["broadcast", node, version, bytes] => self.broadcast(node, version, bytes.parse().unwrap()),
+            ["fan"] => self.step(Event::FanOut),
+            ["gone", conn] => {
+                let conn = self.conns[conn];
+                self.step(Event::ProviderClosed { conn })
+            }
+            _ => self.less_usual_line(words),
+        }
+    }
+
+    fn less_usual_line(&mut self, words: &[&str]) -> Vec<Action> {
+        match words[..] {
             ["announce", node, server, version, "region", region] => {
                 let (server_id, app_version) =
                     (server.parse().unwrap(), version.parse::<AppVersion>().unwrap().0);
@@ -187,40 +233,6 @@ impl World {
                 self.connect(node, node, 1);
                 self.call(node, Request::Announce(announce))
             }
-            ["bind", node, ref modules @ ..] => self.bind(node, modules, false),
-            ["subscribe", node, ref modules @ ..] => self.bind(node, modules, true),
-            ["bindto", node, module, client] => {
-                let modules = vec![module_spec(module, true)];
-                let link_sids = vec![self.sid(client).0];
-                self.call(node, Request::Bind(message::Bind { modules, link_sids }))
-            }
-            ["unbind", node, module, client] => {
-                let modules = vec![module.parse().unwrap()];
-                let link_sids = vec![self.sid(client).0];
-                self.call(node, Request::UnBind(message::UnBind { modules, link_sids }))
-            }
-            ["unserve", node, module] => {
-                let modules = vec![module.parse().unwrap()];
-                self.call(node, Request::UnBind(message::UnBind { modules, link_sids: vec![] }))
-            }
-            ["enable", node] => self.call(node, Request::Disable(message::Disable { disabled: false })),
-            ["disable", node] => self.call(node, Request::Disable(message::Disable { disabled: true })),
-            ["kickby", node, client] => {
-                let link_sid = self.sid(client).0;
-                let kick = message::Kick { link_sid, code: 4, text: "again".into(), report_only: false };
-                self.call(node, Request::Kick(kick))
-            }
-            ["load", node, ref pairs @ ..] => self.load(node, pairs),
-            ["role", node, client, role] => {
-                let (conn, sid) = (self.conns[node], self.sid(client));
-                let role = role.parse().ok().map(Role);
-                self.step(Event::UserState { conn, sid, role })
-            }
-            ["send", node, ref clients @ ..] => {
-                let head: Vec<u8> = clients.iter().flat_map(|c| self.sid(c).0.to_le_bytes()).collect();
-                let conn = self.conns[node];
-                self.step(Event::Send { conn, call: 0, head: &head, pushed: pushed(100) })
-            }
             ["sendcall", node, ref clients @ ..] => {
                 let head: Vec<u8> = clients.iter().flat_map(|c| self.sid(c).0.to_le_bytes()).collect();
                 let conn = self.conns[node];
@@ -235,13 +247,7 @@ impl World {
                 let link_sids = clients.iter().map(|c| self.sid(c).0).collect();
                 self.call(node, Request::Check(message::Check { link_sids }))
             }
-            ["broadcast", node, version] => self.broadcast(node, version, 100),
-            ["broadcast", node, version, bytes] => self.broadcast(node, version, bytes.parse().unwrap()),
-            ["fan"] => self.step(Event::FanOut),
-            ["gone", conn] => {
-                let conn = self.conns[conn];
-                self.step(Event::ProviderClosed { conn })
-            }
+            ["enable", node] => self.call(node, Request::Disable(message::Disable { disabled: false })),
             _ => panic!("no such line: {words:?}"),
         }
     }
