@@ -9,6 +9,7 @@ pub mod cert;
 pub mod config;
 mod operate;
 mod role;
+mod steer;
 mod store;
 mod ticket;
 mod up;
@@ -53,6 +54,14 @@ enum Command {
     Topology(operate::Ask),
     /// End the sessions of an account, wherever they are.
     Kick(operate::Kick),
+    /// Close a provider to new players; who is there stays.
+    Drain(steer::Drain),
+    /// Open a provider to new players again.
+    Undrain(steer::Drain),
+    /// Show where an account is logged in.
+    Lookup(steer::Lookup),
+    /// Stop a node, or the whole cluster in order.
+    Stop(steer::Stop),
     /// Measure, beside a baseline.
     #[command(subcommand)]
     Bench(Bench),
@@ -154,6 +163,10 @@ async fn run_async(command: Command) -> Result<(), Failed> {
         Command::Status(ask) => operate::status(&ask).await,
         Command::Topology(ask) => operate::topology(&ask).await,
         Command::Kick(kick) => operate::kick(&kick).await,
+        Command::Drain(drain) => steer::drain(&drain, true).await,
+        Command::Undrain(drain) => steer::drain(&drain, false).await,
+        Command::Lookup(lookup) => steer::lookup(&lookup).await,
+        Command::Stop(stop) => steer::stop(&stop).await,
         Command::Bench(bench) => bench::run(bench).await.map_err(Failed::from),
         Command::Bot(command) => bot::run(command).await,
         Command::CheckConfig(_)

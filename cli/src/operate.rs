@@ -33,11 +33,12 @@ pub struct Kick {
     pub ask: Ask,
 }
 
-fn unreachable(error: AdminError) -> Failed {
+pub fn unreachable(error: AdminError) -> Failed {
     Failed::Unreachable(error.to_string())
 }
 
-async fn nodes(ask: &Ask) -> Result<Vec<Value>, Failed> {
+/// Every node that the directory lists.
+pub async fn nodes(ask: &Ask) -> Result<Vec<Value>, Failed> {
     let mut client = Client::connect(&ask.ops).await.map_err(unreachable)?;
     match client.topology().await.map_err(unreachable)? {
         Value::Array(nodes) => Ok(nodes),
@@ -45,7 +46,8 @@ async fn nodes(ask: &Ask) -> Result<Vec<Value>, Failed> {
     }
 }
 
-fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+/// The text of a field; empty when there is none.
+pub fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or("")
 }
 
@@ -88,6 +90,9 @@ fn line(status: &Value) -> String {
         if let Some(value) = status.get(key).filter(|v| v.is_number()) {
             words.push(format!("{key} {value}"));
         }
+    }
+    if status.get("disabled").and_then(Value::as_bool) == Some(true) {
+        words.push("closed to new players".into());
     }
     words.join("  ")
 }

@@ -1,5 +1,6 @@
 //! The `[linkd]` section.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use wire::frame::{HEADER_BYTES, PAYLOAD_BYTES_CEILING};
 
 pub use listen::Listen;
+pub use modules::Module;
 pub use proxy::{Net, ProxyProtocol};
 pub use websocket::WebSocket;
 
@@ -20,6 +22,7 @@ use crate::auth::config::{JwtConfig, TicketConfig};
 use crate::router::Bounds;
 
 mod listen;
+mod modules;
 mod proxy;
 mod websocket;
 
@@ -65,8 +68,13 @@ pub struct Config {
     pub handshake: Handshake,
     /// Where this linkd stands; providers of the same region are preferred. Empty prefers none.
     pub region: String,
-    /// The service prefix that modules are registered under.
-    pub module_prefix: String,
+    /// The prefixes that groups of providers register their modules under. Groups that connect are known by themselves;
+    /// one that is named here is known while none of it is connected.
+    pub module_prefixes: Vec<String>,
+    /// What this linkd allows of single modules, by the module's name: `[linkd.modules.Rank]`.
+    pub modules: BTreeMap<String, Module>,
+    /// Requests of one client that may wait for their answers at once; the next one is answered Busy.
+    pub in_flight_max: usize,
     /// The largest payload a client may send; at most 2 MiB.
     pub frame_max: Size,
     /// Bytes that may wait for one client; a client that reads slower is closed.
@@ -179,7 +187,9 @@ impl Default for Config {
             keys_reload: Time::secs(30),
             handshake: Handshake::First,
             region: String::new(),
-            module_prefix: "module/".into(),
+            module_prefixes: vec!["module/".into()],
+            modules: BTreeMap::new(),
+            in_flight_max: 1_024,
             frame_max: Size(64 * 1024),
             out_queue_max: Size(256 * 1024),
             connections_max: 50_000,
@@ -257,6 +267,7 @@ impl Config {
             );
         }
         self.check_guards()?;
+        self.check_modules()?;
         self.websocket.check(&self.ws_listen, self.frame_max)?;
         let timeouts = [
             ("handshake_timeout", self.handshake_timeout),
@@ -356,6 +367,14 @@ mod tests {
         assert!(refused(|c| c.workers = 256).starts_with("linkd.workers: "));
         assert!(refused(|c| c.unauthed_max = 0).starts_with("linkd.connections_max: "));
         assert!(refused(|c| c.tls.cert = "a.pem".into()).starts_with("linkd.tls.key: "));
+        assert!(refused(|c| c.in_flight_max = 0).starts_with("linkd.in_flight_max: "));
+        assert!(refused(|c| c.module_prefixes = vec!["".into()]).starts_with("linkd.module_prefixes: "));
+        let of_nobody = |c: &mut Config| drop(c.modules.insert("Rank".into(), Module::default()));
+        assert!(refused(of_nobody).starts_with("linkd.modules.Rank.providers: "));
+        let odd = Module { providers: vec!["*-game".into()] };
+        let mut config = Config::default();
+        config.modules.insert("Rank".into(), odd);
+        assert!(config.check().is_err_and(|bad| bad.to_string().contains("only at its end")));
         assert!(refused(|c| c.strangers_max = 0).starts_with("linkd.strangers_max: "));
     }
 }

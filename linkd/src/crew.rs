@@ -83,10 +83,12 @@ fn settings(config: &Config, judge: Judge, env: &Env, worker: u8) -> Settings {
     let rules = Rules {
         worker,
         region: config.region.clone(),
+        narrow: config.narrow(),
         sessions_max: config.connections_max,
         auth_timeout: config.auth_timeout.span(),
         idle_timeout: config.idle_timeout.span(),
         judge,
+        owed_max: config.in_flight_max,
         unauthed_frames_max: 2,
         frames: Rate::new(config.frames_per_second.into(), config.frames_burst.into()),
         bytes: Rate::new(config.bytes_per_second.0, config.bytes_burst.0),

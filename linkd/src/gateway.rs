@@ -1,19 +1,18 @@
 //! One linkd in a process: its listeners, its worker threads and its place in the directory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{ModuleId, NodeId};
+use base::NodeId;
 use net::strangers::Strangers;
 use net::{NetIo, Security, ServerTls, Tcp};
 use node::config::BadSetting;
 use node::directory::JoinError;
 use node::{Directory, Home, Service};
 use parking_lot::Mutex;
-use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use wire::code::Code;
@@ -22,9 +21,9 @@ use crate::admission::Door;
 use crate::config::{Config, ProxyProtocol};
 use crate::counters::Totals;
 use crate::crew::{Crew, Ends, hire};
-use crate::router::{Summary, Who};
+use crate::router::{Found, Who};
 use crate::worker::{Letter, Shared, Transport};
-use crate::{acceptor, auth, meters};
+use crate::{acceptor, auth, groups, meters};
 
 /// The directory service that every linkd offers.
 pub const SERVICE: &str = "linkd";
@@ -72,14 +71,14 @@ pub struct Linkd<N: NetIo = Tcp> {
     /// `None`: no WebSocket port.
     pub ws_addr: Option<SocketAddr>,
     pub provider_addr: SocketAddr,
-    crew: Arc<Crew<N>>,
-    door: Door,
-    directory: Directory,
-    node: NodeId,
+    pub(crate) crew: Arc<Crew<N>>,
+    pub(crate) door: Door,
+    pub(crate) directory: Directory,
+    pub(crate) node: NodeId,
     accepting: Mutex<Vec<JoinHandle<()>>>,
     watching: Vec<JoinHandle<()>>,
     ends: Mutex<Ends>,
-    shared: Shared,
+    pub(crate) shared: Shared,
 }
 
 /// The settings by themselves, and beside how this node proves who it is.
@@ -171,7 +170,7 @@ async fn begin<N: NetIo>(net: N, home: Home, config: &Config, env: Env) -> Resul
     accepting.extend(websockets.map(|port| let_in(port, Transport::WebSocket)));
     let mut watching = vec![
         tokio::spawn(meters::keep(crew.clone(), door.clone())),
-        tokio::spawn(watch_modules(env.directory.clone(), config.module_prefix.clone(), shared.clone())),
+        tokio::spawn(groups::watch(env.directory.clone(), config.module_prefixes.clone(), shared.clone())),
     ];
     if shared.gate.has_keys() {
         watching.push(tokio::spawn(auth::keep_keys(shared.gate.clone(), config.keys_reload.0)));
@@ -220,35 +219,6 @@ fn port(config: &Config, tls: bool, transport: Transport) -> acceptor::Port {
     acceptor::Port { transport, balancers, tls }
 }
 
-/// How often the directory is asked whether its list is complete: it says so without changing the list.
-const LOOK: Duration = Duration::from_millis(500);
-
-/// Keeps the list of registered modules, so that a client hears "not now" rather than "never". Nothing is "never" before
-/// the first list has come, or while the directory is away or warming.
-async fn watch_modules(directory: Directory, prefix: String, shared: Shared) {
-    let mut services = directory.subscribe(&prefix);
-    let mut listed = false;
-    loop {
-        let complete = listed && directory.connected() && !directory.warming();
-        let ids = complete.then(|| {
-            let services = services.borrow_and_update();
-            let names = services.keys().filter_map(|(name, _)| name.strip_prefix(&prefix)?.parse().ok());
-            Arc::new(names.map(ModuleId).collect::<BTreeSet<_>>())
-        });
-        if shared.registered.load().as_deref() != ids.as_deref() {
-            shared.registered.store(ids);
-        }
-        tokio::select! {
-            biased;
-            changed = services.changed() => match changed {
-                Ok(()) => listed = true,
-                Err(_) => return,
-            },
-            () = tokio::time::sleep(LOOK) => {}
-        }
-    }
-}
-
 impl<N: NetIo> Linkd<N> {
     /// Closes the client port: nobody new is let in, those inside stay.
     pub fn close_port(&self) {
@@ -270,14 +240,16 @@ impl<N: NetIo> Linkd<N> {
         sum
     }
 
-    /// What every worker saw at its last tick, put together. Waits for nobody.
-    pub fn summary(&self) -> Summary {
-        let mut all = Summary::default();
-        for one in self.shared.summaries.iter().map(|summary| summary.load_full()) {
-            all.sessions += one.sessions;
-            all.authed += one.authed;
-            all.modules.extend(one.modules.clone());
-            all.providers.extend(one.providers.clone());
+    /// The sessions that are meant, wherever they are.
+    pub async fn lookup(&self, who: Who) -> Vec<Found> {
+        let mut all = Vec::new();
+        for worker in &self.crew.workers {
+            let (found, answer) = oneshot::channel();
+            if worker.mailbox.post(Letter::Lookup { who: who.clone(), found }).is_ok() {
+                all.extend(
+                    tokio::time::timeout(ANSWER, answer).await.ok().and_then(Result::ok).unwrap_or_default(),
+                );
+            }
         }
         all
     }
@@ -289,40 +261,6 @@ impl<N: NetIo> Linkd<N> {
 
     pub fn totals(&self) -> Totals {
         self.crew.totals()
-    }
-
-    /// What `/status` shows.
-    pub fn status(&self) -> Value {
-        let summary = self.summary();
-        let providers: BTreeMap<_, _> = summary
-            .providers
-            .iter()
-            .map(|(node, load)| {
-                let full = load.propose_max_online;
-                (node.to_string(), json!({"online": load.online, "max": full, "overload": load.overload}))
-            })
-            .collect();
-        let modules: BTreeMap<_, Vec<_>> = summary
-            .modules
-            .iter()
-            .map(|(name, nodes)| (name, nodes.iter().map(NodeId::to_string).collect()))
-            .collect();
-        json!({
-            "node": self.node.to_string(),
-            "role": "linkd",
-            "epoch": self.directory.current_epoch().0,
-            "client_addr": self.client_addr.to_string(),
-            "ws_addr": self.ws_addr.map(|addr| addr.to_string()),
-            "provider_addr": self.provider_addr.to_string(),
-            "workers": self.crew.workers.len(),
-            "sessions": summary.sessions,
-            "authed": summary.authed,
-            "providers": providers,
-            "modules": modules,
-            "auth_failures": self.shared.gate.failures(),
-            "totals": self.totals(),
-            "turned_away": self.door.turned(),
-        })
     }
 
     /// Closes the ports and every session with SHUTTING_DOWN, waits until their last words are written, and ends the

@@ -11,7 +11,8 @@
 //! | [`admission`] | the door: how many may be inside |
 //! | [`worker`] | one thread: connections in, bytes out |
 //! | [`router`] | the core: where each frame goes |
-//! | [`operator`] | what an operator may ask |
+//! | [`operator`], `status` | what an operator may ask and see |
+//! | `groups` | which modules there are at all |
 //! | [`counters`], `meters`, [`mailbox`] | what workers count and monitoring sees, and how threads reach them |
 
 pub mod acceptor;
@@ -21,10 +22,12 @@ pub mod config;
 pub mod counters;
 pub mod crew;
 pub mod gateway;
+mod groups;
 pub mod mailbox;
 mod meters;
 pub mod operator;
 pub mod router;
+mod status;
 pub mod worker;
 
 pub use config::Config;

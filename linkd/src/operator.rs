@@ -6,8 +6,8 @@ use node::admin::{Kick, Operate, OperateError, Target, topology_json};
 use node::{Directory, Shutdown};
 use serde_json::Value;
 
-use crate::Linkd;
 use crate::router::Who;
+use crate::{Linkd, status};
 
 /// A linkd as its ops port shows it.
 pub struct Operator {
@@ -28,14 +28,16 @@ impl Operate for Operator {
     }
 
     async fn kick(&self, kick: Kick) -> Result<u32, OperateError> {
-        let who = match kick.target {
-            Target::Account(account) => Who::Account(account),
-            Target::LinkSid(sid) => Who::Sid(sid),
-        };
+        let who = who(kick.target);
         // Codes are few and `&'static` wherever they come from; this one was looked up in the registry by number.
         let code = wire::Code::find(kick.code.number).unwrap_or(&wire::code::KICKED);
         let kicked = self.linkd.kick(who, code, &kick.text).await;
         Ok(u32::try_from(kicked).unwrap_or(u32::MAX))
+    }
+
+    async fn lookup(&self, target: Target) -> Result<Value, OperateError> {
+        let found = self.linkd.lookup(who(target)).await;
+        Ok(found.iter().map(status::found).collect())
     }
 
     fn stop(&self, now: bool) -> bool {
@@ -45,5 +47,12 @@ impl Operate for Operator {
             self.shutdown.hurry();
         }
         already
+    }
+}
+
+fn who(target: Target) -> Who {
+    match target {
+        Target::Account(account) => Who::Account(account),
+        Target::LinkSid(sid) => Who::Sid(sid),
     }
 }

@@ -1,25 +1,23 @@
-//! What an operator asks of a node over tonic: status, topology, kick, stop. It is served on the ops port and taken from
+//! What an operator asks of a node over tonic: status, topology, kick, drain, lookup, stop. It is served on the ops port and taken from
 //! loopback only, since nobody proves who they are yet.
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::extract::ConnectInfo;
 use base::{Account, LinkSid};
 use serde_json::Value;
-use tonic::transport::Channel;
-use tonic::{Code, Request, Response, Status};
+use tonic::{Request, Response, Status};
 use wire::admin as msg;
 
 use crate::directory::{self, NodeInfo};
 use crate::listen::Caller;
 use crate::ops::Late;
-use crate::stub::admin::admin_client::AdminClient;
 use crate::stub::admin::admin_server::{Admin, AdminServer};
 
-/// How long an operator's call may take.
-const DEADLINE: Duration = Duration::from_secs(5);
+pub use client::{AdminError, Client};
+
+mod client;
 
 /// Which sessions a kick ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,12 +37,24 @@ pub struct Kick {
     pub text: String,
 }
 
+/// Who knows that a provider is closed to new players, or open again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Workers of linkds.
+    pub acknowledged: u32,
+    /// The linkds that have not said so in time, each with the reason.
+    pub failed: Vec<(String, String)>,
+}
+
 /// Why a node could not do what it was asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OperateError {
     /// The operator asked the wrong node.
     #[error("this role has no client sessions; ask a linkd")]
     NotThisRole,
+    /// The operator asked the wrong node.
+    #[error("only a provider is closed to new players; this is none")]
+    NoProvider,
     /// Nothing was done; try again.
     #[error("too much is under way: {0}; try again")]
     Busy(String),
@@ -62,6 +72,16 @@ pub trait Operate: Send + Sync + 'static {
 
     /// Ends sessions and says how many.
     fn kick(&self, _kick: Kick) -> impl Future<Output = Result<u32, OperateError>> + Send {
+        std::future::ready(Err(OperateError::NotThisRole))
+    }
+
+    /// Closes a provider to new players, or opens it again, and says which linkds know.
+    fn drain(&self, _closed: bool) -> impl Future<Output = Result<Drained, OperateError>> + Send {
+        std::future::ready(Err(OperateError::NoProvider))
+    }
+
+    /// The sessions that are meant, an array of objects.
+    fn lookup(&self, _target: Target) -> impl Future<Output = Result<Value, OperateError>> + Send {
         std::future::ready(Err(OperateError::NotThisRole))
     }
 
@@ -141,11 +161,31 @@ impl<O: Operate> Admin for Server<O> {
     async fn kick(&self, request: Request<msg::KickRequest>) -> Result<Response<msg::KickReply>, Status> {
         from_loopback(&request)?;
         let kick = kick(request.into_inner()).map_err(Status::invalid_argument)?;
-        let kicked = self.serving()?.kick(kick).await.map_err(|error| match error {
-            OperateError::NotThisRole => Status::failed_precondition(error.to_string()),
-            OperateError::Busy(_) => Status::unavailable(error.to_string()),
-        })?;
+        let kicked = self.serving()?.kick(kick).await.map_err(refused)?;
         Ok(Response::new(msg::KickReply { kicked }))
+    }
+
+    async fn drain(&self, request: Request<msg::DrainRequest>) -> Result<Response<msg::DrainReply>, Status> {
+        from_loopback(&request)?;
+        let Drained { acknowledged, failed } =
+            self.serving()?.drain(request.into_inner().closed).await.map_err(refused)?;
+        let failed = failed.into_iter().map(|(node, why)| msg::DrainFailure { node, why }).collect();
+        Ok(Response::new(msg::DrainReply { acknowledged, failed }))
+    }
+
+    async fn lookup(
+        &self,
+        request: Request<msg::LookupRequest>,
+    ) -> Result<Response<msg::LookupReply>, Status> {
+        from_loopback(&request)?;
+        let target = match request.into_inner().target {
+            Some(msg::lookup_request::Target::Account(account)) => account_of(&account),
+            Some(msg::lookup_request::Target::LinkSid(sid)) => Ok(Target::LinkSid(LinkSid(sid))),
+            None => Err("a lookup names an account or a session".to_owned()),
+        };
+        let target = target.map_err(Status::invalid_argument)?;
+        let json = self.serving()?.lookup(target).await.map_err(refused)?.to_string();
+        Ok(Response::new(msg::LookupReply { json }))
     }
 
     async fn stop(&self, request: Request<msg::StopRequest>) -> Result<Response<msg::StopReply>, Status> {
@@ -155,11 +195,22 @@ impl<O: Operate> Admin for Server<O> {
     }
 }
 
+fn refused(error: OperateError) -> Status {
+    match error {
+        OperateError::NotThisRole | OperateError::NoProvider => {
+            Status::failed_precondition(error.to_string())
+        }
+        OperateError::Busy(_) => Status::unavailable(error.to_string()),
+    }
+}
+
+fn account_of(name: &str) -> Result<Target, String> {
+    Account::new(name).map(Target::Account).map_err(|error| error.to_string())
+}
+
 fn kick(request: msg::KickRequest) -> Result<Kick, String> {
     let target = match request.target {
-        Some(msg::kick_request::Target::Account(account)) => {
-            Target::Account(Account::new(&account).map_err(|error| error.to_string())?)
-        }
+        Some(msg::kick_request::Target::Account(account)) => account_of(&account)?,
         Some(msg::kick_request::Target::LinkSid(link_sid)) => Target::LinkSid(LinkSid(link_sid)),
         None => return Err("a kick names an account or a session".to_owned()),
     };
@@ -169,85 +220,4 @@ fn kick(request: msg::KickRequest) -> Result<Kick, String> {
             .ok_or_else(|| format!("{number} is no code; see the registry of codes"))?,
     };
     Ok(Kick { target, code, text: request.text })
-}
-
-/// Why a call to a node failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AdminError {
-    /// Nothing was done; the node is down or its ops address is wrong.
-    #[error("node at {addr} can't be reached: {why}")]
-    Unreachable { addr: String, why: String },
-    /// The node has answered with a refusal, or did not answer in time.
-    #[error("node at {addr} refuses: {why}")]
-    Refused { addr: String, why: String },
-    #[error("node at {addr} answers something that can't be read: {why}; is it of another version?")]
-    BadAnswer { addr: String, why: String },
-}
-
-/// An operator's connection to one node.
-#[derive(Debug, Clone)]
-pub struct Client {
-    addr: String,
-    stub: AdminClient<Channel>,
-}
-
-impl Client {
-    /// Dials a node's ops address, `host:port`.
-    pub async fn connect(addr: &str) -> Result<Self, AdminError> {
-        let unreachable = |why: String| AdminError::Unreachable { addr: addr.to_owned(), why };
-        let channel =
-            directory::channel(addr).await.map_err(|error| unreachable(directory::chain(&error)))?;
-        Ok(Self { addr: addr.to_owned(), stub: AdminClient::new(channel) })
-    }
-
-    pub async fn status(&mut self) -> Result<Value, AdminError> {
-        let reply = self.stub.status(request(msg::StatusRequest {})).await;
-        let json = reply.map_err(|status| self.refused(&status))?.into_inner().json;
-        self.read(&json)
-    }
-
-    pub async fn topology(&mut self) -> Result<Value, AdminError> {
-        let reply = self.stub.topology(request(msg::TopologyRequest {})).await;
-        let json = reply.map_err(|status| self.refused(&status))?.into_inner().json;
-        self.read(&json)
-    }
-
-    /// Ends sessions of a linkd and returns how many.
-    pub async fn kick(&mut self, kick: Kick) -> Result<u32, AdminError> {
-        let target = match kick.target {
-            Target::Account(account) => msg::kick_request::Target::Account(account.as_str().to_owned()),
-            Target::LinkSid(link_sid) => msg::kick_request::Target::LinkSid(link_sid.0),
-        };
-        let kick = msg::KickRequest { target: Some(target), code: kick.code.number, text: kick.text };
-        let reply = self.stub.kick(request(kick)).await;
-        Ok(reply.map_err(|status| self.refused(&status))?.into_inner().kicked)
-    }
-
-    /// Begins the node's stop; true when it had begun already.
-    pub async fn stop(&mut self, now: bool) -> Result<bool, AdminError> {
-        let reply = self.stub.stop(request(msg::StopRequest { now })).await;
-        Ok(reply.map_err(|status| self.refused(&status))?.into_inner().already)
-    }
-
-    fn refused(&self, status: &Status) -> AdminError {
-        let (addr, why) = (self.addr.clone(), status.message().to_owned());
-        match status.code() {
-            Code::Unavailable => AdminError::Unreachable { addr, why },
-            _ => AdminError::Refused { addr, why },
-        }
-    }
-
-    fn read(&self, json: &str) -> Result<Value, AdminError> {
-        let bad = |error: serde_json::Error| AdminError::BadAnswer {
-            addr: self.addr.clone(),
-            why: error.to_string(),
-        };
-        serde_json::from_str(json).map_err(bad)
-    }
-}
-
-fn request<T>(message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(DEADLINE);
-    request
 }

@@ -16,7 +16,7 @@ pub const PRESETS: &[Preset] = &[];
 pub struct Config {
     /// This provider's number, unique among the cluster's providers.
     pub server_id: u32,
-    /// What the names of its modules begin with at the directory. The linkds' `module_prefix` must be the same.
+    /// The group it belongs to: what the names of its modules begin with at the directory. Ends in `/`.
     pub prefix: String,
     /// Where this provider stands; linkds of the same region prefer it. Empty prefers nobody.
     pub region: String,
@@ -38,6 +38,8 @@ pub struct Config {
     pub load_report_max: Time,
     /// What counts as too much work.
     pub overload: Overload,
+    /// Starts closed: linkds send nobody new here until it is opened, by `undrain` or by the game.
+    pub initially_disabled: bool,
     /// Settings of single modules, by the module's name: `[provider.modules.Rank]`.
     pub modules: BTreeMap<String, ModuleConfig>,
 }
@@ -102,6 +104,7 @@ impl Default for Config {
             load_report_min: Time::secs(1),
             load_report_max: Time::secs(10),
             overload: Overload::default(),
+            initially_disabled: false,
             modules: BTreeMap::new(),
         }
     }
@@ -120,8 +123,8 @@ impl Config {
         if let Err(error) = self.app_version.parse::<AppVersion>() {
             return bad("app_version", error.to_string());
         }
-        if self.prefix.is_empty() || self.prefix.len() > 200 {
-            return bad("prefix", "must be 1 to 200 bytes".into());
+        if !self.prefix.ends_with('/') || self.prefix.len() > 200 {
+            return bad("prefix", "must end in / and be at most 200 bytes".into());
         }
         if !(1..=64).contains(&self.io_workers) {
             return bad("io_workers", "must be 1 to 64".into());
@@ -160,6 +163,17 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Holds: Q9.
+    #[test]
+    fn all_six_choices_can_be_configured_and_no_other() {
+        let choice = |name: &str| serde_json::from_value::<Choice>(name.into());
+        let names = ["request", "load", "feed_full", "hash_account", "hash_role", "hash_source"];
+        assert_eq!(names.map(|name| choice(name).unwrap().as_str()), names);
+        for wrong in ["", "Request", "round_robin", "ChoiceTypeLoad"] {
+            assert!(choice(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn settings_that_cannot_work_are_refused_by_name() {

@@ -14,6 +14,9 @@ use crate::answer::Answer;
 use crate::cx::Cx;
 use crate::hub::Hub;
 use crate::job::{self, Job};
+use crate::kick;
+use crate::kicks;
+use crate::links::LinkRef;
 use crate::load::Report;
 use crate::meters::Drop;
 use crate::session::Session;
@@ -36,6 +39,8 @@ pub(crate) struct Conn {
     /// Announced, bound and subscribed: requests come.
     introduced: AtomicBool,
     load_seq: AtomicU64,
+    /// What the linkd knows of whether this provider takes new players; `None` while it is asked.
+    pub told_disabled: tokio::sync::Mutex<Option<bool>>,
 }
 
 std::thread_local! {
@@ -58,6 +63,7 @@ impl Conn {
             announced: AtomicBool::new(false),
             introduced: AtomicBool::new(false),
             load_seq: AtomicU64::new(0),
+            told_disabled: tokio::sync::Mutex::default(),
         })
     }
 
@@ -70,11 +76,19 @@ impl Conn {
     }
 
     pub fn is_announced(&self) -> bool {
-        self.announced.load(Ordering::Acquire)
+        self.announced.load(Ordering::SeqCst)
     }
 
+    /// The linkd takes what we say from now on, kicks that waited for it first.
     pub fn set_announced(&self) {
-        self.announced.store(true, Ordering::Release);
+        self.announced.store(true, Ordering::SeqCst);
+        let peer = &self.link.peer;
+        kick::step(&self.hub, kicks::Event::Connected { linkd: &peer.node, epoch: peer.epoch });
+    }
+
+    /// A session of the linkd at the other end.
+    pub fn link_ref(&self, sid: LinkSid) -> LinkRef {
+        LinkRef { linkd: self.link.peer.node.clone(), epoch: self.link.peer.epoch, sid }
     }
 
     pub fn is_introduced(&self) -> bool {

@@ -10,10 +10,12 @@ use node::{Directory, Pass, Shutdown};
 use tokio::sync::{mpsc, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
-use wire::link::{self, message};
 
 use crate::dial::Target;
+use crate::disable;
 use crate::hub::Hub;
+use crate::kick;
+use crate::kicks;
 use crate::linkds::{self, Key, Linkd, Linkds};
 use crate::load::{self, Load};
 use crate::sessions::Event;
@@ -52,7 +54,7 @@ pub(crate) async fn control(control: Control) -> Result<(), node::shutdown::Stop
     let hurrying = tokio::task::spawn_local(hurry(shutdown.clone(), cancel));
     let ending =
         tokio::task::spawn_local(end_when_outlived(hub.clone(), directory.clone(), shutdown.clone()));
-    let disabling = tokio::task::spawn_local(disable(hub.clone(), shutdown.stopping()));
+    let disabling = tokio::task::spawn_local(shut(hub.clone(), shutdown.stopping()));
     let close = || async {
         // In a short stop nothing else waits for linkds to know; in a long one they have known for a while.
         let _ = disabling.await;
@@ -118,6 +120,9 @@ async fn follow(
     while !stop.is_cancelled() {
         let mut actions = Vec::new();
         if let Some(event) = event.take() {
+            if let linkds::Event::Listed(linkds) = &event {
+                kick::step(&hub, kicks::Event::Listed(linkds));
+            }
             core.step(event, &mut actions);
         }
         for action in actions {
@@ -164,6 +169,7 @@ async fn measure(hub: Arc<Hub>, directory: Option<Directory>) {
     for look in 0u32.. {
         ticks.tick().await;
         let now = hub.clock.now();
+        kick::step(&hub, kicks::Event::Tick);
         if look % LOOKS_PER_PROBE == 0 && hub.gauge.probe(now) {
             let probed = hub.clone();
             hub.pool().spawn(async move { probed.gauge.probed(probed.clock.now()) });
@@ -194,14 +200,13 @@ async fn hurry(shutdown: Shutdown, cancel: CancellationToken) {
 }
 
 /// From the first moment of a stop on no linkd chooses this provider for anything new.
-async fn disable(hub: Arc<Hub>, stopping: CancellationToken) {
+async fn shut(hub: Arc<Hub>, stopping: CancellationToken) {
     stopping.cancelled().await;
-    hub.disabled.store(true, Ordering::Release);
+    hub.stopping.store(true, Ordering::SeqCst);
     let mut calls = tokio::task::JoinSet::new();
     for conn in hub.conns.announced() {
         calls.spawn_local(async move {
-            let disable = message::Disable { disabled: true };
-            if let Err(error) = conn.link.call::<()>(link::DISABLE, &disable, DISABLE).await {
+            if let Err(error) = disable::tell(&conn, DISABLE).await {
                 tracing::warn!(linkd = %conn.link.peer.node, %error, "the linkd was not told that this provider stops");
             }
         });

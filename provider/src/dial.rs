@@ -1,7 +1,7 @@
 //! The life of one connection to a linkd: preface, TLS, hello, introduction, requests, goodbye, and then again.
 
+use std::cell::Cell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use net::calls::CallError;
@@ -18,6 +18,7 @@ use wire::link::{self, message};
 use wire::node::Kind;
 
 use crate::conn::Conn;
+use crate::disable;
 use crate::hub::Hub;
 use crate::intake::Intake;
 use crate::linkds::Key;
@@ -156,17 +157,20 @@ async fn introduce(conn: Arc<Conn>) {
     if base::planted::is("bind_before_announce") {
         insist(&conn, &mut backoff, "Bind", link::BIND, || bind.clone()).await;
     }
-    let announced = hub.disabled.load(Ordering::Acquire);
-    if !insist(&conn, &mut backoff, "Announce", link::ANNOUNCE, || hub.announce()).await {
+    let announced = Cell::new(false);
+    let announce = || {
+        announced.set(hub.is_disabled());
+        hub.announce(announced.get())
+    };
+    if !insist(&conn, &mut backoff, "Announce", link::ANNOUNCE, announce).await {
         return;
     }
+    *conn.told_disabled.lock().await = Some(announced.get());
     conn.set_announced();
-    // A stop that began meanwhile has passed this connection over.
-    let disable = message::Disable { disabled: true };
-    if !announced
-        && hub.disabled.load(Ordering::Acquire)
-        && !insist(&conn, &mut backoff, "Disable", link::DISABLE, || disable).await
-    {
+    // What has changed meanwhile has passed this connection over.
+    if let Err(error) = disable::tell(&conn, STEP).await {
+        tracing::error!(linkd = %conn.link.peer.node, %error, "not told whether to choose this provider; dialling anew");
+        conn.link.outbox.close();
         return;
     }
     if !insist(&conn, &mut backoff, "Bind", link::BIND, || bind.clone()).await {

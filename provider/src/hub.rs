@@ -17,6 +17,7 @@ use wire::link::message;
 
 use crate::auth::Judge;
 use crate::config::Config;
+use crate::kick::Kicking;
 use crate::links::Conns;
 use crate::load::Report;
 use crate::meters::Meters;
@@ -45,8 +46,12 @@ pub(crate) struct Hub {
     /// Who judges logins here.
     pub judge: Option<Judge>,
     pub conns: Conns,
-    /// Linkds choose this provider for nothing new.
-    pub disabled: AtomicBool,
+    /// An operator or the game has closed this provider to new players.
+    pub closed: AtomicBool,
+    /// It stops, and is closed for good.
+    pub stopping: AtomicBool,
+    /// Sessions that are being kicked.
+    pub kicking: Kicking,
     /// Nothing new is begun.
     pub draining: AtomicBool,
     /// A connection has become idle while draining.
@@ -77,13 +82,15 @@ impl Hub {
             identity,
             security,
             gauge: Gauge::new(&config.overload),
+            closed: AtomicBool::new(config.initially_disabled),
             config,
             clock: Clock::start(),
             meters: Meters::new(),
             online: Online::default(),
             judge,
             conns: Conns::default(),
-            disabled: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            kicking: Kicking::new(),
             draining: AtomicBool::new(false),
             idle: Notify::new(),
             goodbye: CancellationToken::new(),
@@ -130,15 +137,20 @@ impl Hub {
         }
     }
 
-    pub fn announce(&self) -> message::Announce {
+    pub fn announce(&self, disabled: bool) -> message::Announce {
         message::Announce {
             server_id: self.identity.server_id.0,
             app_version: self.config.version().0,
-            disabled: self.disabled.load(Ordering::Acquire),
+            disabled,
             region: self.config.region.clone(),
             prefix: self.config.prefix.clone(),
             authenticator: self.judge.is_some(),
         }
+    }
+
+    /// Whether linkds are to choose this provider for nothing new.
+    pub fn is_disabled(&self) -> bool {
+        self.closed.load(Ordering::SeqCst) || self.stopping.load(Ordering::SeqCst)
     }
 
     /// A module with what the configuration changes about it.

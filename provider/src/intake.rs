@@ -207,6 +207,9 @@ impl Intake {
         };
         let state = Session::open(self.conn.clone(), opened);
         self.step(Event::Opened { sid, state });
+        if self.conn.hub.kicking.contains(&self.conn.link_ref(sid)) {
+            self.step(Event::Kicked { sid });
+        }
         Ok(())
     }
 

@@ -1,59 +1,141 @@
-//! Ending a session at its linkd, again and again until that linkd has confirmed it or can't be alive any more.
+//! Ending a session at its linkd: what the core of kicks says, done.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use net::calls::CallError;
-use net::dial::Backoff;
-use tokio::time::Instant;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use wire::code;
 use wire::link::{self, message};
 
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::kicks::{Action, Event, Kicks, LEASE};
 use crate::links::LinkRef;
-use crate::sessions::Event;
+use crate::sessions;
 
 /// How long one try waits for its answer.
 const TRY: Duration = Duration::from_secs(2);
-/// A linkd that was not seen for as long as its lease at the directory has no sessions.
-const LEASE: Duration = Duration::from_secs(15);
+/// How long a caller waits; the kick goes on without it.
+const PATIENCE: Duration = Duration::from_micros(LEASE.0);
 
-pub(crate) async fn kick(hub: &Arc<Hub>, link: &LinkRef, code: i32, text: &str) -> Result<()> {
-    let (hub_, link) = (hub.clone(), link.clone());
-    let kick = message::Kick { link_sid: link.sid.0, code, text: text.to_owned(), report_only: false };
-    // The task goes on when the caller stops waiting: a kick once begun is not forgotten.
-    let task = hub.spawn(async move { repeat(&hub_, &link, &kick).await });
-    task.await
-        .unwrap_or_else(|_| Err(Error::framework(&code::SHUTTING_DOWN, "the provider stopped meanwhile")))
+/// The kicks of a provider.
+#[derive(Default)]
+pub(crate) struct Kicking {
+    state: Mutex<State>,
+    /// There is none under way, which is the usual case for whoever asks about a session.
+    none: AtomicBool,
 }
 
-async fn repeat(hub: &Arc<Hub>, link: &LinkRef, kick: &message::Kick) -> Result<()> {
-    let until = Instant::now() + LEASE;
-    let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(1), link.sid.0);
-    loop {
-        let failed = match hub.conns.find(link) {
-            Ok(conn) => {
-                conn.step(Event::Kicked { sid: link.sid });
-                match conn.link.call::<()>(link::KICK, kick, TRY).await {
-                    Ok(()) => return Ok(()),
-                    // Gone is what was asked for.
-                    Err(CallError::Refused(refusal)) if refusal.code == code::UNKNOWN_SESSION.number => {
-                        return Ok(());
-                    }
-                    Err(error @ CallError::Refused(_)) => return Err(error.into()),
-                    Err(error) => Error::from(error),
+#[derive(Default)]
+struct State {
+    core: Kicks,
+    orders: BTreeMap<LinkRef, Order>,
+}
+
+struct Order {
+    kick: message::Kick,
+    /// Bounded by the handlers and tasks that wait.
+    waiters: Vec<oneshot::Sender<Result<()>>>,
+}
+
+impl Kicking {
+    pub fn new() -> Self {
+        Self { none: AtomicBool::new(true), state: Mutex::default() }
+    }
+
+    /// Whether nothing of this session may run here.
+    pub fn contains(&self, link: &LinkRef) -> bool {
+        !self.none.load(Ordering::Acquire) && self.state.lock().core.contains(link)
+    }
+}
+
+/// Ends a session, and waits for its linkd.
+pub(crate) async fn kick(hub: &Arc<Hub>, link: &LinkRef, code: i32, text: &str) -> Result<()> {
+    let (waiter, done) = oneshot::channel();
+    let kick = message::Kick { link_sid: link.sid.0, code, text: text.to_owned(), report_only: false };
+    {
+        let mut state = hub.kicking.state.lock();
+        let order = state.orders.entry(link.clone()).or_insert_with(|| Order { kick, waiters: Vec::new() });
+        order.waiters.push(waiter);
+    }
+    step(hub, Event::Begin(link.clone()));
+    let late =
+        || Error::framework(&code::UNAVAILABLE, format!("{} has not confirmed the kick yet", link.linkd));
+    let stopped = || Error::framework(&code::SHUTTING_DOWN, "the provider stopped meanwhile");
+    tokio::select! {
+        biased;
+        done = done => done.unwrap_or_else(|_| Err(stopped())),
+        () = hub.goodbye.cancelled() => Err(stopped()),
+        () = tokio::time::sleep(PATIENCE) => Err(late()),
+    }
+}
+
+/// Steps the core and does what it says.
+pub(crate) fn step(hub: &Arc<Hub>, event: Event<'_>) {
+    let mut actions = Vec::new();
+    let mut asked = Vec::new();
+    {
+        let mut state = hub.kicking.state.lock();
+        state.core.step(hub.clock.now(), event, &mut actions);
+        hub.kicking.none.store(state.core.is_empty(), Ordering::Release);
+        for action in actions {
+            match action {
+                Action::Ask(link) => {
+                    let kick = state.orders.get(&link).map(|order| order.kick.clone());
+                    asked.extend(kick.map(|kick| (link, kick)));
+                }
+                Action::Done(link) => state.tell(&link, Ok(())),
+                Action::Refused(link) => {
+                    let text = "too many kicks wait for their linkds";
+                    state.tell(&link, Err(Error::framework(&code::BUSY, text)));
                 }
             }
-            Err(Error::Framework { code, .. }) if code.number == code::UNKNOWN_SESSION.number => {
-                return Ok(());
-            }
-            Err(error) => error,
-        };
-        let next = Instant::now() + backoff.wait();
-        if next > until {
-            return Err(failed);
         }
-        tokio::time::sleep_until(next).await;
     }
+    for (link, kick) in asked {
+        ask(hub, link, kick);
+    }
+}
+
+impl State {
+    fn tell(&mut self, link: &LinkRef, outcome: Result<()>) {
+        // A kick that is over but not forgotten keeps its words.
+        let kept = self.core.contains(link);
+        let Some(order) = self.orders.get_mut(link) else { return };
+        for waiter in order.waiters.drain(..) {
+            // Who waits no longer needs no answer.
+            let _ = waiter.send(outcome.clone());
+        }
+        if !kept {
+            self.orders.remove(link);
+        }
+    }
+}
+
+/// One try. The session stops here first.
+fn ask(hub: &Arc<Hub>, link: LinkRef, kick: message::Kick) {
+    let conn = match hub.conns.find(&link) {
+        Ok(conn) => conn,
+        Err(Error::Framework { code, .. }) if code.number == code::UNKNOWN_SESSION.number => {
+            return step(hub, Event::Confirmed(link));
+        }
+        Err(_) => return step(hub, Event::Unreachable(link)),
+    };
+    conn.step(sessions::Event::Kicked { sid: link.sid });
+    let hub_ = hub.clone();
+    hub.spawn(async move {
+        let event = match conn.link.call::<()>(link::KICK, &kick, TRY).await {
+            Ok(()) => Event::Confirmed(link),
+            // Gone is what was asked for.
+            Err(CallError::Refused(refusal)) if refusal.code == code::UNKNOWN_SESSION.number => {
+                Event::Confirmed(link)
+            }
+            Err(_) => Event::Failed(link),
+        };
+        step(&hub_, event);
+    });
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use base::{Epoch, Generation, LinkSid, NodeId};
@@ -11,6 +12,8 @@ use wire::code;
 
 use crate::broadcast::{self, Audience, Reached};
 use crate::conn::Conn;
+use crate::counted;
+use crate::disable::{self, Acknowledged};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::kick;
@@ -99,9 +102,29 @@ impl Links {
         broadcast::count(&self.0, audience, P::LEVEL, send::whole(P::TYPE_ID, push)).await
     }
 
-    /// Ends a session: the client receives `code` and `text`, and nothing of the session runs here any more. Returns
-    /// when its linkd has confirmed it; repeats until then, also when this future is dropped. Fails with `UNAVAILABLE`
-    /// when the linkd stays away for as long as it may live unseen (15 s).
+    /// As [`push_all`](Self::push_all), and waits until the linkds have said whom it did not reach: sessions that are
+    /// gone, whose linkd can't be reached or takes no more. A client that reads too slowly is closed instead, which is
+    /// heard as the end of its session.
+    pub async fn push_counted<P: Push>(&self, links: &[LinkRef], push: &P) -> Vec<LinkRef> {
+        counted::push(&self.0, links, P::LEVEL, send::whole(P::TYPE_ID, push)).await
+    }
+
+    /// Asks the linkds whether these sessions are still there, to clean up after those that are not.
+    pub async fn check(&self, links: &[LinkRef]) -> Checked {
+        counted::check(&self.0, links).await
+    }
+
+    /// Closes this provider to new players, or opens it again: from the acknowledgement of a linkd on it sends nobody
+    /// new here; who is here stays. Waits for all connected linkds, at most `timeout` (more than 5 s are 5 s), and says
+    /// who has not answered; ask again then.
+    pub async fn set_disabled(&self, disabled: bool, timeout: Duration) -> Acknowledged {
+        disable::set(&self.0, disabled, timeout.min(Duration::from_secs(5))).await
+    }
+
+    /// Ends a session: the client receives `code` and `text`, and nothing of the session runs here any more. It is
+    /// repeated until its linkd has confirmed it or can hold the session no more (it has started anew, or its lease at the
+    /// directory is over). Returns then; fails with `UNAVAILABLE` after 15 s, and with `BUSY` when too many kicks wait.
+    /// The kick goes on, also when this future is dropped.
     pub async fn kick(&self, link: &LinkRef, code: i32, text: &str) -> Result<()> {
         kick::kick(&self.0, link, code, text).await
     }
@@ -116,6 +139,15 @@ impl Links {
     pub async fn unbind<M: Module>(&self, links: &[LinkRef]) -> Result<Vec<(LinkRef, i32)>> {
         bind::unbind(&self.0, &M::DESCRIPTOR, links).await
     }
+}
+
+/// What a [`Links::check`] found. Those that are in neither list are there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// These have ended and never come back.
+    pub gone: Vec<LinkRef>,
+    /// Nobody knows: their linkd can't be reached.
+    pub unknown: Vec<LinkRef>,
 }
 
 /// Every connection, by linkd and worker. Read on each send, changed when one comes or goes.

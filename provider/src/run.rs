@@ -8,7 +8,7 @@ use std::time::Duration;
 use base::NodeId;
 use clap::{Args, Parser, Subcommand};
 use net::hello::Role;
-use node::admin::{Operate, topology_json};
+use node::admin::{Drained, Operate, OperateError, topology_json};
 use node::config::{self, NodeConfig, Sources};
 use node::{Clock, Directory, Home, Join, Shutdown, ops, signal, telemetry};
 use schemars::JsonSchema;
@@ -229,6 +229,9 @@ async fn follow(node: &NodeId, running: &crate::Running, readiness: &ops::Readin
     }
 }
 
+/// How long linkds have to say that they know; less than the operator waits.
+const ACKNOWLEDGED: Duration = Duration::from_secs(3);
+
 /// What operators may ask of a provider, for its ops port.
 pub struct Operator {
     pub status: Status,
@@ -242,6 +245,15 @@ impl Operate for Operator {
 
     async fn topology(&self) -> Value {
         topology_json(&self.directory.nodes().await)
+    }
+
+    async fn drain(&self, closed: bool) -> Result<Drained, OperateError> {
+        let told = self.status.set_disabled(closed, ACKNOWLEDGED).await;
+        let failed = told.failed.into_iter().map(|(node, error)| (node.to_string(), error.to_string()));
+        Ok(Drained {
+            acknowledged: u32::try_from(told.workers).unwrap_or(u32::MAX),
+            failed: failed.collect(),
+        })
     }
 
     fn stop(&self, now: bool) -> bool {

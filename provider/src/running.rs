@@ -1,7 +1,7 @@
 //! A provider that runs.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use node::Shutdown;
 use node::shutdown::StopError;
@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::conn::Conn;
+use crate::disable::{self, Acknowledged};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
 use crate::links::Links;
@@ -141,6 +142,11 @@ impl Status {
         already
     }
 
+    /// As [`Links::set_disabled`].
+    pub async fn set_disabled(&self, disabled: bool, timeout: Duration) -> Acknowledged {
+        disable::set(&self.hub, disabled, timeout).await
+    }
+
     /// What `/status` shows. Waits for nothing.
     pub fn status(&self) -> Value {
         let hub = &self.hub;
@@ -168,7 +174,7 @@ impl Status {
             "online": hub.online.len(),
             "in_flight": hub.in_flight(),
             "overload": hub.gauge.pressure() as u8,
-            "disabled": hub.disabled.load(Ordering::Acquire),
+            "disabled": hub.is_disabled(),
             "lifecycle": node::ops::lifecycle_json(statistics),
             "counts": hub.meters.json(),
         })

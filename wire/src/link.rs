@@ -3,12 +3,12 @@
 //!
 //! | kind | from | head | body |
 //! |---|---|---|---|
-//! | [`ANNOUNCE`] [`BIND`] [`SUBSCRIBE`] [`UNBIND`] [`DISABLE`] [`KICK`] | provider, a call | – | message |
+//! | [`ANNOUNCE`] [`BIND`] [`SUBSCRIBE`] [`UNBIND`] [`DISABLE`] [`KICK`] [`CHECK`] | provider, a call | – | message |
 //! | [`LOAD`] | provider | – | message |
 //! | [`AUTHENTICATE`] | linkd, a call | – | message |
 //! | [`OPENED`] | linkd | – | message |
 //! | [`DISPATCH`] | linkd | link sid u64, type id i64 | the client's payload, from the family byte on |
-//! | [`SEND`] | provider | link sids u64 × n | one whole client frame |
+//! | [`SEND`] | provider, also as a call | link sids u64 × n | one whole client frame |
 //! | [`BROADCAST`] | provider | app version u64; 0 is everybody | one whole client frame |
 //! | [`USER_STATE`] | both | link sid u64, role present u8, role u64 | – |
 //! | [`LINK_BROKEN`] | linkd | link sid u64, cause i32 | – |
@@ -47,12 +47,13 @@ pub const BROADCAST: Kind = Kind(26);
 pub const KICK: Kind = Kind(27);
 pub const USER_STATE: Kind = Kind(28);
 pub const AUTHENTICATE: Kind = Kind(29);
+pub const CHECK: Kind = Kind(30);
 
 /// Link sids one Send may name.
 pub const SEND_SIDS_MAX: usize = 4_096;
 /// Modules one provider may bind.
 pub const MODULES_MAX: usize = 1_024;
-/// Link sids one Bind or UnBind may name.
+/// Link sids one Bind, UnBind or Check may name.
 pub const BIND_SIDS_MAX: usize = 4_096;
 
 /// A head with the wrong number of bytes. The peer's fault; the connection is closed.

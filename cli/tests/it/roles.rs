@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::process::{Process, addr_after, free_addr, linkstead};
+use crate::process::{Process, addr_after, free_addr, linkstead, output};
 
 fn directory(port: &str) -> Process {
     let set = format!("service_manager.listen={port}");
@@ -73,6 +73,39 @@ async fn a_node_name_has_one_living_process() {
     assert!(!first.end().success());
     let mut third = linkd(&addr);
     third.wait_for("linkd ready");
+}
+
+/// One node by its name, then the rest in order, the directory last; each ends as after a signal.
+///
+/// Holds: Z-66.
+#[tokio::test]
+async fn a_node_is_stopped_and_then_the_whole_cluster_in_order() {
+    let (addr, ops) = (free_addr(), free_addr());
+    let set = [format!("service_manager.listen={addr}"), format!("node.ops={ops}")];
+    let mut directory = Process::start(&[
+        "service-manager",
+        "--profile",
+        "dev",
+        "--set",
+        &set[0],
+        "--set",
+        &set[1],
+        "--set",
+        "node.insecure=true",
+    ]);
+    directory.wait_for("service-manager ready");
+    let mut linkds = ["linkd-1", "linkd-2"].map(|name| {
+        let mut args = linkd_args(&addr);
+        args.extend(["--set".into(), format!("node.id={name}")]);
+        Process::start(&args.iter().map(String::as_str).collect::<Vec<_>>())
+    });
+    linkds.iter_mut().for_each(|linkd| drop(linkd.wait_for("linkd ready")));
+    let (code, out, err) = output(&["stop", "linkd-2", "--json", "--ops", &ops]);
+    assert_eq!((code, out.trim()), (0, r#"{"stopped":["linkd-2"]}"#), "{err}");
+    assert!(linkds[1].end().success());
+    let (code, out, err) = output(&["stop", "--all", "--json", "--ops", &ops]);
+    assert_eq!((code, out.trim()), (0, r#"{"stopped":["linkd-1","service-manager-1"]}"#), "{err}");
+    assert!(linkds[0].end().success() && directory.end().success());
 }
 
 /// It takes as many files as it may, and says so when they are too few for the connections it would hold.

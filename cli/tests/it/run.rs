@@ -28,7 +28,15 @@ fn the_printed_configuration_is_one_that_can_be_read_again() {
 
 #[test]
 fn a_cluster_that_is_not_there_is_exit_code_3() {
-    for command in [&["status"][..], &["topology"], &["kick", "ann"]] {
+    for command in [
+        &["status"][..],
+        &["topology"],
+        &["kick", "ann"],
+        &["drain", "game-1"],
+        &["lookup", "ann"],
+        &["stop", "linkd-1"],
+        &["stop", "--all"],
+    ] {
         let (code, _, err) = output(&[command, &["--ops", "127.0.0.1:1"]].concat());
         assert_eq!(code, 3, "{err}");
         assert!(err.contains("127.0.0.1:1"), "{err}");

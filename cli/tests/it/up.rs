@@ -50,6 +50,32 @@ fn status_topology_and_kick_find_every_node() {
     assert_eq!(output(&["status", "--ops", &ops]).0, 0);
 }
 
+/// Holds: Z-33, Q62.
+#[test]
+fn a_provider_is_closed_and_opened_and_every_linkd_knows() {
+    let mut up = Process::start(&FREE);
+    let line = up.wait_for("service-manager-1");
+    let ops = addr_after(&line, "ops ");
+    up.wait_for("the cluster is up");
+    let json = |args: &[&str]| -> Value {
+        let (code, out, err) = output(&[args, &["--json", "--ops", &ops]].concat());
+        assert_eq!(code, 0, "{out}{err}");
+        serde_json::from_str(&out).unwrap()
+    };
+    for (verb, closed) in [("drain", true), ("undrain", false)] {
+        let told = json(&[verb, "game-1"]);
+        assert_eq!((&told["closed"], &told["failed"]), (&closed.into(), &Value::Array(vec![])));
+        // Both linkds, each of its workers.
+        assert!(told["acknowledged"].as_u64().unwrap() >= 2, "{told}");
+        assert_eq!(json(&["status"])["game-1"]["disabled"], closed);
+    }
+    assert_eq!(json(&["lookup", "nobody"]), Value::Array(vec![]));
+    let (code, _, err) = output(&["drain", "linkd-1", "--ops", &ops]);
+    assert!(code == 3 && err.contains("only a provider"), "{code}: {err}");
+    let (code, _, err) = output(&["drain", "game-9", "--ops", &ops]);
+    assert!(code == 2 && err.contains("game-1"), "{code}: {err}");
+}
+
 #[test]
 fn bots_play_and_one_summary_comes_out() {
     let (code, out, err) = output(&[&FREE[..], &["--bots", "20", "--seconds", "2", "--json"]].concat());

@@ -13,6 +13,7 @@ use wire::skim;
 use wire::{Frame, Level};
 
 use super::choice::For;
+use super::owed::Request;
 use super::provider::{OVERLOAD, ProviderRef};
 use super::rate::Taken;
 use super::{Action, Loss, Router};
@@ -153,6 +154,9 @@ impl Router {
         let known = self.modules.get(&module);
         let protocol = known.and_then(|m| m.protocol(frame.type_id.protocol()));
         let frame = Inbound { level: protocol.map_or(Level::Normal, |p| p.level), ..frame };
+        if frame.head.family == Family::Request && session.owed.len() >= self.rules.owed_max {
+            return self.refuse(frame, &code::BUSY, actions);
+        }
         // What is asked for would have to be answered on a line that is full.
         let spared = frame.head.family == Family::Response;
         if !spared && self.line.sheds(now, self.rules.out_bytes_per_second, frame.level) {
@@ -233,6 +237,16 @@ impl Router {
             provider.requests.count(now);
         }
         let Inbound { sid, type_id, level, .. } = frame;
+        if let Some(session) = self.sessions.get_mut(sid) {
+            if frame.head.family == Family::Request {
+                session.owed.add(to.conn, Request { type_id, session: frame.head.session });
+            }
+            if self.hot.looks()
+                && let Some(account) = &session.account
+            {
+                self.hot.count(account);
+            }
+        }
         actions.push(Action::Dispatch { to, sid, type_id, level, bound });
     }
 
@@ -295,6 +309,9 @@ impl Router {
     ) {
         let Ok((head, body)) = payload::decode(frame.payload) else { return };
         let inbound = Inbound { sid, type_id: frame.type_id, head, body, level: Level::Normal };
+        if let Some(session) = self.sessions.get_mut(sid) {
+            session.owed.settle(to.conn, Request { type_id: frame.type_id, session: head.session });
+        }
         let gone = self.providers.get(to).is_none();
         let code = if gone { &code::NO_PROVIDER } else { &code::BUSY };
         if head.family == Family::Request && !base::planted::is("not_sent_is_silent") {
@@ -332,6 +349,7 @@ impl Router {
 
     pub(super) fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
         self.held_loads(now);
+        self.hot.tick(now);
         while let Some(&(due, sid)) = self.unauthed.first() {
             let waiting = self.sessions.get(sid).filter(|s| s.account.is_none());
             if waiting.is_some() && due > now {

@@ -5,18 +5,22 @@
 //!
 //! Reading order: [`Event`] and [`Action`] here, then `client` (a frame's way in), `choice` (which provider),
 //! `provider` (announce, bind), `load`, `push` (what providers send), `rate` and `guard` (what is refused when there is
-//! too much), `session` and `module` (what is remembered).
+//! too much), `session`, `owed`, `module` and `narrow` (what is remembered), `hot` and `show` (what operators see).
 
 pub mod auth;
 mod choice;
 mod client;
 mod guard;
+mod hot;
 mod load;
 mod module;
+mod narrow;
+mod owed;
 mod provider;
 mod push;
 mod rate;
 mod session;
+mod show;
 #[cfg(test)]
 mod tests;
 
@@ -32,17 +36,21 @@ use wire::{Frame, Level};
 
 pub use auth::{Judge, Proof};
 pub use guard::{Bounds, Guard, Weight};
+pub use hot::Hot;
 pub use module::Choice;
+pub use narrow::Narrow;
+pub use owed::Request as Asked;
 pub use provider::{Load, ProviderRef};
 pub use push::{Pushed, SLOTS_PER_TURN};
 pub use rate::{Bucket, Rate};
 pub use session::{SLOTS_KEPT, slot};
+pub use show::{Found, Seen, Summary};
 
 use client::Knock;
 use guard::Line;
 use module::Module;
 use provider::Providers;
-use push::{Broadcast, Broadcasts};
+use push::{Broadcast, Broadcasts, Send};
 use session::Sessions;
 
 /// What a router may do and hold.
@@ -51,6 +59,8 @@ pub struct Rules {
     pub worker: u8,
     /// Prefer providers of this region; empty: none is preferred.
     pub region: String,
+    /// Which providers may serve a module here.
+    pub narrow: Narrow,
     /// Sessions this worker may hold; the slab has no more room than this.
     pub sessions_max: usize,
     /// A session must be authed this long after it opened.
@@ -58,6 +68,8 @@ pub struct Rules {
     /// A session not heard for this long is closed; zero never closes.
     pub idle_timeout: Span,
     pub judge: Judge,
+    /// Requests of one session that may wait for their answers at once; the next one is answered Busy.
+    pub owed_max: usize,
     /// Business frames before login that are answered; the next one closes.
     pub unauthed_frames_max: u8,
     /// Frames of one session, and bytes.
@@ -95,8 +107,9 @@ pub enum Event<'a> {
     ProviderCall { conn: Generation, call: u64, request: Request },
     /// A provider's load report.
     Loaded { conn: Generation, load: message::Load },
-    /// A provider sends the frame at hand to the sessions that the head of its SEND names.
-    Send { conn: Generation, head: &'a [u8], pushed: Pushed },
+    /// A provider sends the frame at hand to the sessions that the head of its SEND names. `call` is answered with those
+    /// it did not reach; 0 wants no answer.
+    Send { conn: Generation, call: u64, head: &'a [u8], pushed: Pushed },
     /// A provider sends the frame at hand to every authed session of this main version; 0 is all. `call` is answered
     /// when it has reached all; 0 wants no answer.
     Broadcast { conn: Generation, call: u64, version: AppVersion, pushed: Pushed },
@@ -135,6 +148,7 @@ pub enum Request {
     UnBind(message::UnBind),
     Disable(message::Disable),
     Kick(message::Kick),
+    Check(message::Check),
 }
 
 /// What the shell must do, in this order.
@@ -256,6 +270,8 @@ pub enum Action {
 pub enum Answer {
     Done,
     Bound(message::BindResult),
+    Sent(message::SendResult),
+    Checked(message::CheckResult),
     Broadcast(message::BroadcastResult),
     Refused { code: &'static Code, text: String },
 }
@@ -364,6 +380,7 @@ pub struct Router {
     sends: u64,
     broadcasts: Broadcasts,
     line: Line,
+    hot: Hot,
     stopping: bool,
 }
 
@@ -381,6 +398,7 @@ impl Router {
             sends: 0,
             broadcasts: Broadcasts::default(),
             line: Line::default(),
+            hot: Hot::default(),
             unauthed: BTreeSet::new(),
             draws: 0,
             stopping: false,
@@ -391,7 +409,9 @@ impl Router {
     pub fn step(&mut self, now: Mono, event: Event<'_>, actions: &mut Vec<Action>) {
         match event {
             Event::ClientFrame { sid, frame } => self.client_frame(now, sid, frame, actions),
-            Event::Send { conn, head, pushed } => self.send(now, conn, head, pushed, actions),
+            Event::Send { conn, call, head, pushed } => {
+                self.send(now, Send { conn, call, head, pushed }, actions)
+            }
             Event::ClientOpened { token, addr, since, handshaken } => {
                 self.client_opened(Knock { token, addr, since, handshaken }, now, actions);
             }
@@ -421,26 +441,6 @@ impl Router {
         self.providers.iter().find(|p| p.conn == conn).map(|p| p.reference())
     }
 
-    /// Sessions now.
-    pub fn sessions(&self) -> usize {
-        self.sessions.len()
-    }
-
-    /// Where this session's requests of this module go, if it is bound.
-    pub fn bound(&self, sid: LinkSid, module: ModuleId) -> Option<&NodeId> {
-        let bind = self.sessions.get(sid)?.bound(module)?;
-        Some(&self.providers.get(bind)?.node)
-    }
-
-    /// The nodes that serve each module, and how many sessions are authed: what `/status` shows.
-    pub fn summary(&self) -> Summary {
-        let node = |&p: &ProviderRef| self.providers.get(p).map(|p| p.node.clone());
-        let serves = |m: &Module| m.providers.iter().filter_map(node).collect();
-        let modules = self.modules.values().map(|m| (m.name.clone(), serves(m))).collect();
-        let providers = self.providers.iter().map(|p| (p.node.clone(), p.load.clone())).collect();
-        Summary { modules, providers, sessions: self.sessions.len(), authed: self.sessions.authed() }
-    }
-
     /// What the router promises itself, for tests and simulation; O(everything).
     pub fn check(&self) {
         self.sessions.check();
@@ -452,6 +452,11 @@ impl Router {
             }
             for &to in &session.opened {
                 assert!(self.providers.get(to).is_some(), "{} is open at a gone provider", session.sid);
+            }
+            assert!(session.owed.len() <= self.rules.owed_max, "{} is owed too much", session.sid);
+            for conn in session.owed.conns() {
+                let open = session.opened.iter().any(|to| to.conn == conn);
+                assert!(open, "{} is owed an answer by {conn}, which does not know it", session.sid);
             }
             assert!(
                 session.account.is_none() || session.authing.is_none(),
@@ -475,13 +480,4 @@ impl Router {
             assert_eq!(module.ring.len(), module.providers.len(), "the ring of module {id} is stale");
         }
     }
-}
-
-/// What an operator sees of a worker.
-#[derive(Debug, Clone, Default)]
-pub struct Summary {
-    pub modules: BTreeMap<String, Vec<NodeId>>,
-    pub providers: BTreeMap<NodeId, Load>,
-    pub sessions: usize,
-    pub authed: usize,
 }

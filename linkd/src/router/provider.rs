@@ -8,7 +8,7 @@ use wire::report::From;
 
 use super::module::Module;
 use super::rate::Bucket;
-use super::{Action, Answer, Loss, Request, Router, Who};
+use super::{Action, Answer, Asked, Loss, Request, Router, Who};
 
 /// A provider's connection: its slab slot, and the generation that tells it from later users of the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +72,8 @@ pub struct Provider {
     pub server: ServerId,
     pub app_version: AppVersion,
     pub region: String,
+    /// The prefix of the group it belongs to.
+    pub group: String,
     pub disabled: bool,
     /// It judges the proofs of logins.
     pub authenticator: bool,
@@ -84,6 +86,8 @@ pub struct Provider {
     pub requests: Requests,
     pub static_modules: Vec<ModuleId>,
     pub dynamic_modules: Vec<ModuleId>,
+    /// Modules it offers that this gateway takes from others.
+    pub narrowed: Vec<ModuleId>,
 }
 
 impl Provider {
@@ -129,6 +133,7 @@ impl Providers {
             server: ServerId::default(),
             app_version: AppVersion::default(),
             region: String::new(),
+            group: String::new(),
             disabled: true,
             authenticator: false,
             load: Load::default(),
@@ -138,6 +143,7 @@ impl Providers {
             requests: Requests::default(),
             static_modules: Vec::new(),
             dynamic_modules: Vec::new(),
+            narrowed: Vec::new(),
         });
     }
 
@@ -229,6 +235,7 @@ impl Router {
                 Ok(Answer::Done)
             }
             Request::Kick(kick) => self.provider_kick(kick, actions),
+            Request::Check(check) => self.check_sessions(&check),
         };
         let answer = outcome.unwrap_or_else(|(code, text)| Answer::Refused { code, text });
         actions.push(Action::Answer { conn, call, answer });
@@ -257,6 +264,7 @@ impl Router {
             provider.server = server;
             provider.app_version = AppVersion(announce.app_version);
             provider.region = announce.region;
+            provider.group = announce.prefix;
             provider.disabled = announce.disabled;
             provider.authenticator = announce.authenticator;
         });
@@ -267,7 +275,7 @@ impl Router {
     fn serve(&mut self, conn: Generation, specs: &[message::Module], dynamic: bool) -> Outcome {
         let Some(provider) = self.providers.by_conn(conn) else { return Ok(Answer::Done) };
         let (node, version) = (provider.node.clone(), provider.app_version);
-        let have = provider.static_modules.len() + provider.dynamic_modules.len();
+        let have = provider.static_modules.len() + provider.dynamic_modules.len() + provider.narrowed.len();
         if have + specs.len() > MODULES_MAX {
             return Err((&code::LIMIT, format!("a provider serves at most {MODULES_MAX} modules")));
         }
@@ -291,7 +299,14 @@ impl Router {
             defined.push(module);
         }
         for module in defined {
-            self.add_server(conn, module);
+            if self.rules.narrow.admits(&module.name, &node) {
+                self.add_server(conn, module);
+            } else {
+                self.with(conn, |provider| {
+                    provider.narrowed.retain(|&id| id != module.id);
+                    provider.narrowed.push(module.id);
+                });
+            }
         }
         self.with(conn, |provider| provider.bound = true);
         Ok(Answer::Done)
@@ -370,6 +385,10 @@ impl Router {
         let Some(provider) = self.providers.by_conn(conn) else { return Ok(Answer::Done) };
         let reference = provider.reference();
         let ids: Vec<_> = bind.modules.iter().map(|m| ModuleId(m.id)).collect();
+        if let Some(id) = ids.iter().find(|id| provider.narrowed.contains(id)) {
+            let text = format!("this linkd takes module {id} from other providers; see linkd.modules");
+            return Err((&code::NOT_OWNER, text));
+        }
         if let Some(id) = ids.iter().find(|id| !provider.dynamic_modules.contains(id)) {
             return Err((
                 &code::PROTOCOL_ORDER,
@@ -417,6 +436,7 @@ impl Router {
                 self.with(conn, |provider| {
                     provider.static_modules.retain(|&m| m != id);
                     provider.dynamic_modules.retain(|&m| m != id);
+                    provider.narrowed.retain(|&m| m != id);
                 });
             }
             return Ok(Answer::Done);
@@ -456,12 +476,17 @@ impl Router {
         Ok(Answer::Done)
     }
 
+    fn check_sessions(&self, check: &message::Check) -> Outcome {
+        if check.link_sids.len() > BIND_SIDS_MAX {
+            return Err((&code::LIMIT, format!("a Check names at most {BIND_SIDS_MAX} sessions")));
+        }
+        let gone = |sid: &&u64| self.sessions.get(LinkSid(**sid)).is_none();
+        let gone = check.link_sids.iter().filter(gone).copied().collect();
+        Ok(Answer::Checked(message::CheckResult { gone }))
+    }
+
     pub(super) fn kick(&mut self, who: &Who, code: &'static Code, text: &str, actions: &mut Vec<Action>) {
-        let matches = |s: &&super::session::Session| match who {
-            Who::Sid(sid) => s.sid == *sid,
-            Who::Account(account) => s.account.as_ref() == Some(account),
-        };
-        let sids: Vec<_> = self.sessions.iter().filter(matches).map(|s| s.sid).collect();
+        let sids: Vec<_> = self.sessions.iter().filter(|s| who.means(s)).map(|s| s.sid).collect();
         for sid in sids {
             let text = if text.is_empty() { code.name.to_string() } else { text.to_string() };
             actions.push(Action::CloseClient { sid, from: From::Link, code: code.number, text });
@@ -489,8 +514,9 @@ impl Router {
         actions.extend(others.map(|&to| Action::UserState { to, sid, role }));
     }
 
-    /// Ends a provider by the identity of its connection: a later connection of the same node is not touched. Every
-    /// session that it knew is told once, since a request of it may be lost, and may choose anew.
+    /// Ends a provider by the identity of its connection: a later connection of the same node is not touched. What it
+    /// still owed is answered in its place. Every session that it knew is told once, since a one-way message of it may
+    /// be lost, and may choose anew.
     pub(super) fn provider_closed(&mut self, conn: Generation, actions: &mut Vec<Action>) {
         let Some(provider) = self.providers.by_conn(conn).map(|p| p.reference()) else { return };
         let Some(gone) = self.providers.remove(conn) else { return };
@@ -505,6 +531,12 @@ impl Router {
             let knew = session.opened.contains(&provider);
             session.binds.retain(|&(_, to)| to != provider);
             session.opened.retain(|&to| to != provider);
+            let (sid, result) = (session.sid, code::PROVIDER_BROKEN.result());
+            for Asked { type_id, session } in session.owed.lose(conn) {
+                if !base::planted::is("owed_is_forgotten") {
+                    actions.push(Action::Refuse { sid, type_id, session, result });
+                }
+            }
             if knew && !base::planted::is("unbound_are_not_told") {
                 let code = &code::PROVIDER_BROKEN;
                 let text = code.name.to_string();

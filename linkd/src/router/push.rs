@@ -7,6 +7,7 @@ use wire::Level;
 use wire::code::{self, Code};
 use wire::link::message;
 
+use super::owed::Request;
 use super::{Action, Answer, Loss, Router};
 
 /// Session slots that one turn of a broadcast looks at: other traffic goes between.
@@ -18,8 +19,18 @@ pub struct Pushed {
     pub level: Level,
     /// Bytes of the client frame.
     pub bytes: usize,
-    /// An answer to a client's request, which is never shed.
-    pub reply: bool,
+    /// The client's request that it answers: an answer is never shed.
+    pub reply: Option<Request>,
+}
+
+/// Something for the sessions that `head` names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Send<'a> {
+    pub conn: Generation,
+    /// 0: nobody waits for the outcome.
+    pub call: u64,
+    pub head: &'a [u8],
+    pub pushed: Pushed,
 }
 
 /// Whom a broadcast is from and for.
@@ -57,14 +68,8 @@ impl Broadcasts {
 }
 
 impl Router {
-    pub(super) fn send(
-        &mut self,
-        now: Mono,
-        conn: Generation,
-        head: &[u8],
-        pushed: Pushed,
-        actions: &mut Vec<Action>,
-    ) {
+    pub(super) fn send(&mut self, now: Mono, send: Send<'_>, actions: &mut Vec<Action>) {
+        let Send { conn, call, head, pushed } = send;
         if self.providers.by_conn(conn).is_none_or(|p| !p.announced) {
             actions.push(Action::Dropped(Loss::ConnectionGone));
             return;
@@ -79,34 +84,55 @@ impl Router {
             }
         };
         self.sends += 1;
+        let mut missed = Vec::new();
         for sid in sids {
-            self.send_to(now, sid, pushed, actions);
+            let reached = self.send_to(now, conn, sid, pushed, actions);
+            if !reached && call != 0 {
+                missed.push(sid.0);
+            }
+        }
+        if call != 0 {
+            let answer = Answer::Sent(message::SendResult { missed });
+            actions.push(Action::Answer { conn, call, answer });
         }
     }
 
-    fn send_to(&mut self, now: Mono, sid: LinkSid, pushed: Pushed, actions: &mut Vec<Action>) {
+    /// False: it does not reach this session.
+    fn send_to(
+        &mut self,
+        now: Mono,
+        from: Generation,
+        sid: LinkSid,
+        pushed: Pushed,
+        actions: &mut Vec<Action>,
+    ) -> bool {
         if !self.broadcasts.under.is_empty() {
             // What was broadcast before comes before.
             self.catch_up(now, sid, actions);
         }
-        match self.sessions.get_mut(sid).filter(|s| s.account.is_some()) {
-            None => actions.push(Action::Dropped(Loss::SessionGone)),
-            Some(session) if session.sent == self.sends => {}
-            Some(session) => {
-                session.sent = self.sends;
-                if self.sheds(now, pushed) {
-                    actions.push(Action::Dropped(Loss::OutShed));
-                } else {
-                    actions.push(Action::Forward { sid });
-                }
-            }
+        let Some(session) = self.sessions.get_mut(sid).filter(|s| s.account.is_some()) else {
+            actions.push(Action::Dropped(Loss::SessionGone));
+            return false;
+        };
+        if session.sent == self.sends {
+            return true;
         }
+        session.sent = self.sends;
+        if let Some(request) = pushed.reply {
+            session.owed.settle(from, request);
+        }
+        if self.sheds(now, pushed) {
+            actions.push(Action::Dropped(Loss::OutShed));
+            return false;
+        }
+        actions.push(Action::Forward { sid });
+        true
     }
 
     /// Judges something that leaves for a client, and counts its bytes if it does.
     fn sheds(&mut self, now: Mono, pushed: Pushed) -> bool {
         let limit = self.rules.out_bytes_per_second;
-        if !pushed.reply && self.line.sheds(now, limit, pushed.level) {
+        if pushed.reply.is_none() && self.line.sheds(now, limit, pushed.level) {
             return true;
         }
         if limit != 0 {

@@ -6,6 +6,7 @@ use base::{Account, AppVersion, LinkSid, ModuleId, Mono, Role, hash};
 
 use super::ProviderRef;
 use super::auth::Authing;
+use super::owed::Owed;
 use super::rate::Bucket;
 
 /// Bits of a sid's counter that name its slot: a worker holds at most about a million sessions. The other 36 count
@@ -50,6 +51,8 @@ pub struct Session {
     pub binds: Vec<(ModuleId, ProviderRef)>,
     /// Providers that were told of this session and must hear its end.
     pub opened: Vec<ProviderRef>,
+    /// Its requests that are not answered yet.
+    pub owed: Owed,
 }
 
 /// What a choice needs to know of a session.
@@ -141,6 +144,7 @@ impl Sessions {
             reported: None,
             binds: Vec::new(),
             opened: Vec::new(),
+            owed: Owed::default(),
         }));
         self.live += 1;
         Some(sid)

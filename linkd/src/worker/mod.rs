@@ -27,7 +27,7 @@ use crate::admission::{Admission, Turned};
 use crate::auth::Gate;
 use crate::counters::Counters;
 use crate::mailbox::Mailbox;
-use crate::router::{Bounds, Event, Rules, Summary, Who};
+use crate::router::{Bounds, Event, Found, Rules, Summary, Who};
 
 use state::Worker;
 
@@ -51,6 +51,10 @@ pub enum Letter<N: NetIo> {
         code: &'static Code,
         text: String,
         kicked: oneshot::Sender<usize>,
+    },
+    Lookup {
+        who: Who,
+        found: oneshot::Sender<Vec<Found>>,
     },
     /// Close every session, answer when the last one is gone, and end.
     Stop(oneshot::Sender<()>),
@@ -176,6 +180,10 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                     worker.step(Event::Kick { who, code, text });
                     // Nobody waiting for the count is no reason not to kick.
                     let _ = kicked.send(before - worker.sessions());
+                }
+                Letter::Lookup { who, found } => {
+                    // Whoever asked may not wait any more.
+                    let _ = found.send(worker.lookup(&who));
                 }
                 Letter::Stop(done) => {
                     worker.closing.cancel();

@@ -96,6 +96,8 @@ impl State {
                 let sent = match answer {
                     Answer::Done => link.reply(call, &()),
                     Answer::Bound(result) => link.reply(call, &result),
+                    Answer::Sent(result) => link.reply(call, &result),
+                    Answer::Checked(result) => link.reply(call, &result),
                     Answer::Broadcast(result) => link.reply(call, &result),
                     Answer::Refused { code, text } => link.refuse(call, code, text),
                 };

@@ -12,16 +12,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use wire::code;
 use wire::frame::{self, BadFrame, Decoded, PAYLOAD_BYTES_CEILING};
 use wire::link::{
-    ANNOUNCE, BIND, BROADCAST, DISABLE, KICK, LOAD, SEND, SUBSCRIBE, UNBIND, USER_STATE, UserState,
+    ANNOUNCE, BIND, BROADCAST, CHECK, DISABLE, KICK, LOAD, SEND, SUBSCRIBE, UNBIND, USER_STATE, UserState,
     broadcast_version,
 };
 use wire::node::{Frame, Kind};
-use wire::payload::{self, Family};
+use wire::payload::{self, Family, Head};
 
 use super::Guest;
 use super::state::Worker;
 use crate::acceptor::provider_refused;
-use crate::router::{Event, Loss, Pushed, Request};
+use crate::router::{Asked, Event, Loss, Pushed, Request};
 
 /// Takes a connection in and starts its task: it proves who it is, and is a provider from then on.
 pub fn open<S>(worker: &Rc<Worker>, stream: S, guest: Guest)
@@ -117,7 +117,7 @@ impl Handler for Inbound {
         match frame.meta.kind {
             SEND => {
                 let Some(pushed) = self.pushed(frame)? else { return Ok(()) };
-                let event = Event::Send { conn, head: frame.head, pushed };
+                let event = Event::Send { conn, call: frame.meta.call, head: frame.head, pushed };
                 self.worker.with(|state| state.step(now, event, frame.body));
             }
             BROADCAST => {
@@ -157,7 +157,12 @@ impl Inbound {
     fn pushed(&self, frame: Frame<'_>) -> Result<Option<Pushed>, Closed> {
         match frame::decode(frame.body, PAYLOAD_BYTES_CEILING) {
             Ok(Decoded::Frame(whole)) if whole.whole.len() == frame.body.len() => {
-                let reply = payload::family(whole.payload) == Ok(Family::Response);
+                let reply = match payload::decode(whole.payload) {
+                    Ok((Head { family: Family::Response, session, .. }, _)) => {
+                        Some(Asked { type_id: whole.type_id, session })
+                    }
+                    _ => None,
+                };
                 Ok(Some(Pushed { level: frame.meta.level, bytes: frame.body.len(), reply }))
             }
             Ok(_) => Err(bad("a Send's body is not exactly one frame")),
@@ -188,6 +193,7 @@ fn request(kind: Kind, frame: Frame<'_>) -> Result<Request, Closed> {
         UNBIND => Request::UnBind(decode(frame)?),
         DISABLE => Request::Disable(decode(frame)?),
         KICK => Request::Kick(decode(frame)?),
+        CHECK => Request::Check(decode(frame)?),
         Kind(other) => return Err(bad(format!("kind {other} is not a provider's to send"))),
     })
 }

@@ -19,7 +19,9 @@ use super::{Settings, Transport};
 use crate::admission::Admission;
 use crate::auth::{Gate, Judgement};
 use crate::counters::Counters;
-use crate::router::{Action, Bounds, Event, Guard, ProviderRef, Router, SLOTS_KEPT, Summary, slot};
+use crate::router::{
+    Action, Bounds, Event, Found, Guard, ProviderRef, Router, SLOTS_KEPT, Summary, Who, slot,
+};
 
 /// One worker. Its tasks hold it by `Rc` and borrow the state only between awaits.
 pub struct Worker {
@@ -138,6 +140,10 @@ impl Worker {
 
     pub fn summary(&self) -> Summary {
         self.with(|state| state.router.summary())
+    }
+
+    pub fn lookup(&self, who: &Who) -> Vec<Found> {
+        self.with(|state| state.router.lookup(who))
     }
 
     /// Whether every client is gone, its last words written.

@@ -42,6 +42,8 @@ pub fn settings() -> Settings {
     let rules = Rules {
         worker: 0,
         region: String::new(),
+        narrow: Default::default(),
+        owed_max: 1_024,
         sessions_max: 10_000,
         auth_timeout: Span::secs(10),
         idle_timeout: Span::ZERO,

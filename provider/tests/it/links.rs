@@ -203,6 +203,107 @@ async fn a_connection_to_another_start_than_the_listed_one_is_not_used() {
     }
 }
 
+/// A session that was kicked while its linkd was away begins nothing when that is back, however soon it asks.
+///
+/// Holds: Q63.
+#[tokio::test]
+async fn a_session_that_is_being_kicked_begins_nothing_over_the_next_connection() {
+    let (builder, _stage) = game();
+    let (running, gateway, mut linkd) = pair(builder, Config::default()).await;
+    let link = LinkRef { linkd: gateway.listed(1).node, epoch: Epoch(3), sid: LinkSid(1) };
+    let links = running.links();
+    let kicking = tokio::spawn(async move { links.kick(&link, 5, "bye").await });
+    assert_eq!(linkd.next().await.meta.kind, link::KICK);
+    linkd.link.outbox.close();
+    let mut linkd = gateway.accept().await;
+    // Kicks are left unanswered while the rest of the introduction goes on.
+    let mut kick = None;
+    while !running.is_ready() {
+        let frame = linkd.next().await;
+        match frame.meta.kind {
+            link::KICK => kick = Some(frame.meta.call),
+            _ => linkd.link.reply(frame.meta.call, &()).unwrap(),
+        }
+        if frame.meta.kind == link::SUBSCRIBE {
+            running.ready().await;
+        }
+    }
+    linkd.open(1, "alice", None);
+    linkd.open(2, "bob", None);
+    linkd.request(1, Hall::ECHO, 1, &word("never"));
+    linkd.request(2, Hall::ECHO, 2, &word("yes"));
+    let answered = loop {
+        let frame = linkd.next().await;
+        match frame.meta.kind {
+            link::KICK => kick = Some(frame.meta.call),
+            link::SEND => break crate::linkd::sent(&frame),
+            _ => {}
+        }
+    };
+    assert_eq!((answered.sids.as_slice(), answered.result(2)), (&[LinkSid(2)][..], 0));
+    until(&running, "dropped", |status| status["counts"]["dropped"]["kicked"] == 1).await;
+    linkd.link.reply(kick.unwrap(), &()).unwrap();
+    linkd.link.outbox.wake();
+    kicking.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_counted_push_and_a_check_say_who_is_not_there() {
+    let (builder, _stage) = game();
+    let (running, gateway, mut linkd) = pair(builder, Config::default()).await;
+    let node = gateway.listed(1).node;
+    let at = |epoch, sid| LinkRef { linkd: node.clone(), epoch: Epoch(epoch), sid: LinkSid(sid) };
+    let away = LinkRef { linkd: linkstead::NodeId::new("linkd-9").unwrap(), ..at(3, 1) };
+    let all = [at(3, 1), at(3, 2), at(2, 3), away.clone()];
+    let (links, asked) = (running.links(), all.clone());
+    let pushing = tokio::spawn(async move { links.push_counted(&asked, &heard("x")).await });
+    let frame = linkd.next().await;
+    assert_eq!((frame.meta.kind, frame.head.len()), (link::SEND, 16));
+    linkd.link.reply(frame.meta.call, &message::SendResult { missed: vec![2] }).unwrap();
+    linkd.link.outbox.wake();
+    let mut missed = pushing.await.unwrap();
+    missed.sort();
+    assert_eq!(missed, [at(2, 3), at(3, 2), away.clone()]);
+    let links = running.links();
+    let checking = tokio::spawn(async move { links.check(&all).await });
+    let frame = linkd.next().await;
+    let check: message::Check = prost::Message::decode(frame.body).unwrap();
+    assert_eq!((frame.meta.kind, check.link_sids), (link::CHECK, vec![1, 2]));
+    linkd.link.reply(frame.meta.call, &message::CheckResult { gone: vec![1] }).unwrap();
+    linkd.link.outbox.wake();
+    let checked = checking.await.unwrap();
+    assert_eq!((checked.gone, checked.unknown), (vec![at(2, 3), at(3, 1)], vec![away]));
+}
+
+/// It begins closed where that is configured, and each change is known once a linkd has acknowledged it; one that does
+/// not is named.
+///
+/// Holds: Z-33, Q62.
+#[tokio::test]
+async fn a_change_of_mind_about_new_players_is_acknowledged() {
+    let (builder, _stage) = game();
+    let config = Config { initially_disabled: true, ..Config::default() };
+    let gateway = Gateway::new("linkd-1", 3).await;
+    let (running, _list) = start(builder, config, vec![gateway.listed(1)]).await;
+    let mut linkd = gateway.accept().await;
+    let (announce, ..) = linkd.introduce().await;
+    assert!(announce.disabled && running.status()["disabled"] == true);
+    let set = |disabled| {
+        let links = running.links();
+        tokio::spawn(async move { links.set_disabled(disabled, std::time::Duration::from_millis(500)).await })
+    };
+    let opening = set(false);
+    let disable: message::Disable = linkd.call(link::DISABLE).await;
+    let told = opening.await.unwrap();
+    assert!(!disable.disabled && told.workers == 1 && told.failed.is_empty(), "{told:?}");
+    let closing = set(true);
+    assert_eq!(linkd.next().await.meta.kind, link::DISABLE);
+    let told = closing.await.unwrap();
+    assert_eq!((told.workers, told.failed.len()), (0, 1));
+    assert_eq!(told.failed[0].0, gateway.listed(1).node);
+    assert_eq!(running.status()["disabled"], true);
+}
+
 /// Every worker of every linkd is asked at once, and what each says is added up: how many it reached, how many it gave up,
 /// and who refused.
 ///

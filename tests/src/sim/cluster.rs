@@ -1,6 +1,7 @@
 //! The whole cluster and its one loop: the next thing happens, to whom it happens, until all has come to rest.
 
 use base::{Mono, Span};
+use linkstead::LinkRef;
 use service_manager::directory::Terms;
 
 use super::client::ClientNode;
@@ -253,6 +254,12 @@ impl Cluster {
             Some(Node::Linkd(node)) => Some(&**node),
             _ => None,
         })
+    }
+
+    /// Whether the linkd of this session has it.
+    pub fn holds(&self, link: &LinkRef) -> bool {
+        let its = |linkd: &&LinkdNode| *linkd.name() == link.linkd && linkd.member.epoch == link.epoch;
+        self.linkds().filter(its).any(|linkd| linkd.sids().any(|sid| sid == link.sid))
     }
 
     pub fn providers(&self) -> impl Iterator<Item = &ProviderNode> {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use base::{AppVersion, Epoch, Generation, LinkSid, ModuleId, Mono, NodeId, Role};
 use bytes::Bytes;
-use linkd::router::{Event, Loss, ProviderRef, Pushed};
+use linkd::router::{Asked, Event, Loss, ProviderRef, Pushed};
 use wire::Frame;
 use wire::link::message;
+use wire::payload::{self, Family};
 
 use super::frames::{self, Said};
 use super::talk::Ask;
@@ -48,7 +49,7 @@ impl Input {
             }
             Input::Loaded { conn, load } => Event::Loaded { conn: *conn, load: *load },
             Input::Send { conn, sids, frame } => {
-                Event::Send { conn: *conn, head: sids, pushed: pushed(frame) }
+                Event::Send { conn: *conn, call: 0, head: sids, pushed: pushed(frame) }
             }
             Input::Broadcast { conn, version, frame } => {
                 Event::Broadcast { conn: *conn, call: 0, version: *version, pushed: pushed(frame) }
@@ -87,7 +88,13 @@ impl Input {
 }
 
 fn pushed(frame: &Bytes) -> Pushed {
-    Pushed { level: wire::Level::Normal, bytes: frame.len(), reply: false }
+    let answers = |bytes: &[u8]| {
+        let frame = frames::open(bytes)?;
+        let (head, _) =
+            payload::decode(frame.payload).ok().filter(|(head, _)| head.family == Family::Response)?;
+        Some(Asked { type_id: frame.type_id, session: head.session })
+    };
+    Pushed { level: wire::Level::Normal, bytes: frame.len(), reply: answers(frame) }
 }
 
 fn frame(bytes: &[u8]) -> Option<Frame<'_>> {

@@ -59,10 +59,12 @@ impl LinkdNode {
         let rules = |worker| Rules {
             worker,
             region: String::new(),
+            narrow: linkd::router::Narrow::default(),
             sessions_max: 64,
             auth_timeout: Span::secs(10),
             idle_timeout: Span::secs(12),
             judge: Judge::Nobody,
+            owed_max: 64,
             unauthed_frames_max: 2,
             frames: Rate::OFF,
             bytes: Rate::OFF,

@@ -99,7 +99,9 @@ fn a_dynamic_bind_holds_until_its_owner_unbinds() {
     );
 }
 
-/// The same key goes to the same provider for everybody, whatever they are bound to.
+/// The same key goes to the same provider for everybody, whatever they are bound to: a guild by its number.
+///
+/// Holds: Z-47.
 #[test]
 fn a_keyed_protocol_has_one_home_per_key() {
     check(
@@ -162,6 +164,7 @@ fn when_the_bound_provider_ends_the_session_is_told_once_and_chooses_anew() {
             dispatch game-1 ann 7:1
             > up game-2 7 8
             > gone game-1
+            refuse ann call 9 PROVIDER_BROKEN
             report ann Link 4 PROVIDER_BROKEN
             > req ann 7:1
             opened game-2 ann
@@ -302,6 +305,7 @@ fn whoever_only_had_a_request_at_a_lost_provider_is_told_too() {
             opened game-1 ann
             dispatch game-1 ann 7:1
             > gone game-1
+            refuse ann call 9 PROVIDER_BROKEN
             report ann Link 4 PROVIDER_BROKEN
         "#]],
     );

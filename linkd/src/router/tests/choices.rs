@@ -51,7 +51,7 @@ fn an_account_has_the_same_home_on_every_linkd() {
     }
 }
 
-/// Holds: Z-17.
+/// Holds: Z-17, Q8, Q11.
 #[test]
 fn an_ineligible_owner_fails_over_and_gets_its_accounts_back() {
     let mut world = world("7");
@@ -95,7 +95,7 @@ fn a_client_that_states_no_version_is_served() {
     }
 }
 
-/// Holds: Z-13.
+/// Holds: Z-13, Q56.
 #[test]
 fn a_source_is_an_address_without_its_port() {
     let mut world = world("7/hash_source");
@@ -234,7 +234,7 @@ fn why_nobody_was_chosen_is_said() {
     );
 }
 
-/// Holds: Z-27, Z-28.
+/// Holds: Z-27, Z-28, Q2.
 #[test]
 fn an_overloaded_provider_gets_only_critical_plus_of_bound_sessions() {
     check(

@@ -4,7 +4,7 @@ use expect_test::expect;
 use wire::Level;
 
 use super::{World, check, check_with, rules};
-use crate::router::{Action, Event, Pushed, Rate, Router, SLOTS_PER_TURN};
+use crate::router::{Action, Asked, Event, Pushed, Rate, Router, SLOTS_PER_TURN};
 
 /// Beyond the burst requests are answered Busy and one-way messages counted, beyond twice of it the session ends; time
 /// heals what was not too much.
@@ -206,7 +206,7 @@ fn bad_loads_are_ignored_and_a_flood_of_them_coalesces() {
     let dropped = |world: &mut World, pairs: &[&str]| {
         world.load("game-1", pairs).iter().any(|action| matches!(action, Action::Dropped(_)))
     };
-    let online = |world: &World| world.router.summary().providers.values().next().unwrap().online;
+    let online = |world: &World| world.router.summary().providers.values().next().unwrap().load.online;
     assert!(!dropped(&mut world, &["online", "5"]));
     assert!(dropped(&mut world, &["online", "6", "max", "0"]));
     assert!(dropped(&mut world, &["online", "6", "overload", "3"]));
@@ -232,9 +232,11 @@ fn a_full_line_gives_up_pushes_by_level_and_answers_requests_busy() {
     let mut world = World { router: Router::new(rules), ..World::default() };
     world.run("up game-1 7");
     world.run("login ann");
-    let send = |world: &mut World, level, reply, bytes| {
+    let answer = Asked { type_id: wire::auth::AUTH, session: 9 };
+    let send = |world: &mut World, level, is_reply: bool, bytes| {
         let (conn, head) = (world.conns["game-1"], world.sid("ann").0.to_le_bytes());
-        let sent = world.step(Event::Send { conn, head: &head, pushed: Pushed { level, bytes, reply } });
+        let pushed = Pushed { level, bytes, reply: is_reply.then_some(answer) };
+        let sent = world.step(Event::Send { conn, call: 0, head: &head, pushed });
         matches!(sent[..], [Action::Forward { .. }])
     };
     for _ in 0..3_000 {

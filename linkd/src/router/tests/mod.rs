@@ -7,6 +7,8 @@ mod auth;
 mod binds;
 mod choices;
 mod clients;
+mod delivery;
+mod groups;
 mod guards;
 mod properties;
 mod providers;
@@ -14,7 +16,7 @@ mod providers;
 use std::collections::BTreeMap;
 
 use base::generation::{Generation, Generations};
-use base::{Epoch, LinkSid, ModuleId, Mono, NodeId, ProtocolId, Role, Span, TypeId};
+use base::{AppVersion, Epoch, LinkSid, ModuleId, Mono, NodeId, ProtocolId, Role, Span, TypeId};
 use bytes::BytesMut;
 use expect_test::Expect;
 use wire::auth::{AUTH, Auth};
@@ -23,7 +25,7 @@ use wire::handshake::{CHANDSHAKE, CHANDSHAKE_DONE, KEEP_ALIVE};
 use wire::link::message;
 use wire::payload::{self, Head};
 
-use super::{Action, Answer, Event, Judge, Pushed, Rate, Request, Router, Rules, Who};
+use super::{Action, Answer, Asked, Event, Judge, Narrow, Pushed, Rate, Request, Router, Rules, Who};
 
 /// A router, and names for what it numbers.
 pub struct World {
@@ -40,10 +42,12 @@ pub fn rules() -> Rules {
     Rules {
         worker: 0,
         region: String::new(),
+        narrow: Narrow::default(),
         sessions_max: 100_000,
         auth_timeout: Span::secs(10),
         idle_timeout: Span::ZERO,
         judge: Judge::Nobody,
+        owed_max: 64,
         unauthed_frames_max: 2,
         frames: Rate::OFF,
         bytes: Rate::OFF,
@@ -154,12 +158,6 @@ impl World {
             ["up", node, ref modules @ ..] => self.up(node, modules),
             ["announce", node, server] => self.announce(node, server.parse().unwrap(), "0"),
             ["announce", node, server, version] => self.announce(node, server.parse().unwrap(), version),
-            ["judges", node, server] => {
-                let server_id = server.parse().unwrap();
-                let announce = message::Announce { server_id, authenticator: true, ..Default::default() };
-                self.connect(node, node, 1);
-                self.call(node, Request::Announce(announce))
-            }
             ["bind", node, ref modules @ ..] => self.bind(node, modules, false),
             ["subscribe", node, ref modules @ ..] => self.bind(node, modules, true),
             ["bindto", node, module, client] => {
@@ -191,7 +189,7 @@ impl World {
             ["send", node, ref clients @ ..] => {
                 let head: Vec<u8> = clients.iter().flat_map(|c| self.sid(c).0.to_le_bytes()).collect();
                 let conn = self.conns[node];
-                self.step(Event::Send { conn, head: &head, pushed: pushed(100) })
+                self.step(Event::Send { conn, call: 0, head: &head, pushed: pushed(100) })
             }
             ["broadcast", node, version] => self.broadcast(node, version, 100),
             ["broadcast", node, version, bytes] => self.broadcast(node, version, bytes.parse().unwrap()),
@@ -200,6 +198,56 @@ impl World {
                 let conn = self.conns[conn];
                 self.step(Event::ProviderClosed { conn })
             }
+            _ => self.less_usual_line(words),
+        }
+    }
+
+    fn less_usual_line(&mut self, words: &[&str]) -> Vec<Action> {
+        match words[..] {
+            ["announce", node, server, version, "region", region] => {
+                let (server_id, app_version) =
+                    (server.parse().unwrap(), version.parse::<AppVersion>().unwrap().0);
+                let announce =
+                    message::Announce { server_id, app_version, region: region.into(), ..Default::default() };
+                self.call(node, Request::Announce(announce))
+            }
+            ["announce", node, server, "group", prefix] => {
+                let announce = message::Announce {
+                    server_id: server.parse().unwrap(),
+                    prefix: prefix.into(),
+                    ..Default::default()
+                };
+                self.call(node, Request::Announce(announce))
+            }
+            ["announces-closed", node, server] => {
+                let announce = message::Announce {
+                    server_id: server.parse().unwrap(),
+                    disabled: true,
+                    ..Default::default()
+                };
+                self.call(node, Request::Announce(announce))
+            }
+            ["judges", node, server] => {
+                let server_id = server.parse().unwrap();
+                let announce = message::Announce { server_id, authenticator: true, ..Default::default() };
+                self.connect(node, node, 1);
+                self.call(node, Request::Announce(announce))
+            }
+            ["sendcall", node, ref clients @ ..] => {
+                let head: Vec<u8> = clients.iter().flat_map(|c| self.sid(c).0.to_le_bytes()).collect();
+                let conn = self.conns[node];
+                self.step(Event::Send { conn, call: 1, head: &head, pushed: pushed(100) })
+            }
+            ["reply", node, client, id] => {
+                let (conn, head) = (self.conns[node], self.sid(client).0.to_le_bytes());
+                let reply = Some(Asked { type_id: type_id(id), session: 9 });
+                self.step(Event::Send { conn, call: 0, head: &head, pushed: Pushed { reply, ..pushed(100) } })
+            }
+            ["check", node, ref clients @ ..] => {
+                let link_sids = clients.iter().map(|c| self.sid(c).0).collect();
+                self.call(node, Request::Check(message::Check { link_sids }))
+            }
+            ["enable", node] => self.call(node, Request::Disable(message::Disable { disabled: false })),
             _ => panic!("no such line: {words:?}"),
         }
     }
@@ -312,6 +360,10 @@ impl World {
         known.map_or_else(|| format!("sid {sid}"), |(name, _)| name.clone())
     }
 
+    fn names(&self, sids: &[u64]) -> String {
+        sids.iter().map(|&sid| self.client_name(LinkSid(sid))).collect::<Vec<_>>().join(" ")
+    }
+
     fn conn_name(&self, conn: Generation) -> String {
         let known = self.conns.iter().find(|(_, c)| **c == conn);
         known.map_or_else(|| conn.to_string(), |(name, _)| name.clone())
@@ -366,6 +418,8 @@ impl World {
             Action::Answer { answer, .. } => match answer {
                 Answer::Broadcast(result) => format!("broadcast, sent {} shed {}", result.sent, result.shed),
                 Answer::Done => "done".into(),
+                Answer::Sent(result) => format!("sent, missed {}", self.names(&result.missed)),
+                Answer::Checked(result) => format!("checked, gone {}", self.names(&result.gone)),
                 Answer::Bound(result) => format!("bound, refused {:?}", result.codes),
                 Answer::Refused { code, text } => format!("refused {}: {text}", code.name),
             },
@@ -379,7 +433,7 @@ impl World {
 
 /// A push of normal level.
 pub fn pushed(bytes: usize) -> Pushed {
-    Pushed { level: wire::Level::Normal, bytes, reply: false }
+    Pushed { level: wire::Level::Normal, bytes, reply: None }
 }
 
 /// `7:5` is protocol 5 of module 7.

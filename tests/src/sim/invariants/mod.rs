@@ -3,6 +3,7 @@
 
 mod affinity;
 mod epochs_grow;
+mod kicked_is_ended;
 mod no_misrouted_frame;
 mod no_silent_loss;
 mod one_home;
@@ -19,7 +20,8 @@ use std::fmt;
 
 use base::{LinkSid, Mono};
 use linkd::router::Action;
-use linkstead::sessions;
+use linkstead::linkds::Key;
+use linkstead::{LinkRef, sessions};
 use node::directory::view;
 
 use super::cluster::Cluster;
@@ -50,7 +52,9 @@ pub enum Seen<'a> {
     /// A router was told something and said what must be done.
     Router { at: RouterId, input: &'a Input, actions: &'a [Action] },
     /// The sessions of a provider's connection likewise.
-    Sessions { at: LinkId, fed: Fed, actions: &'a [sessions::Action<Info, Job>] },
+    Sessions { at: LinkId, key: &'a Key, fed: Fed, actions: &'a [sessions::Action<Info, Job>] },
+    /// A provider ends a session.
+    Kicked { at: Place, link: &'a LinkRef },
     /// A node's view of the directory likewise.
     View { at: Place, listing: Listing, actions: &'a [view::Action] },
     /// Something came from a connection that no longer counts.
@@ -175,6 +179,7 @@ impl Default for Watch {
             Box::<only_silence_kills::OnlySilenceKills>::default(),
             Box::<views_converge::ViewsConverge>::default(),
             Box::<stale_connections_change_nothing::StaleConnectionsChangeNothing>::default(),
+            Box::<kicked_is_ended::KickedIsEnded>::default(),
             Box::<progress::Progress>::default(),
         ];
         Self { invariants, told: Told::default(), violation: None, tally: Tally::default() }

@@ -1,13 +1,12 @@
-//! Every request ends in exactly one of: an answer, a refusal, the end of its client's connection, or the word that the
-//! provider is broken. Nothing runs twice. A one-way message that went nowhere is counted.
+//! Every request ends in exactly one of: an answer, a refusal, or the end of its client's connection. Nothing runs twice.
+//! A one-way message that went nowhere is counted.
 //!
-//! Holds: Q5, Z-08.
+//! Holds: Q5, Q60, Z-08.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use linkd::router::Action;
 use linkstead::sessions;
-use wire::code;
 
 use super::super::cluster::Cluster;
 use super::super::frames::Said;
@@ -17,7 +16,7 @@ use super::{Invariant, Saw, Seen, Told, Verdict, hold};
 
 #[derive(Debug, Default)]
 pub struct NoSilentLoss {
-    /// Requests under way, with whether their client was told that a provider broke since.
+    /// Requests under way.
     open: BTreeMap<u64, Open>,
     ran: BTreeSet<u64>,
     /// Requests that have had an end.
@@ -27,7 +26,6 @@ pub struct NoSilentLoss {
 #[derive(Debug)]
 struct Open {
     conn: ConnId,
-    told: bool,
     text: String,
 }
 
@@ -68,9 +66,8 @@ impl Invariant for NoSilentLoss {
     }
 
     fn end(&mut self, _cluster: &Cluster) -> Verdict {
-        let lost: Vec<_> =
-            self.open.values().filter(|open| !open.told).map(|open| open.text.as_str()).collect();
-        hold(lost.is_empty(), || format!("no answer, no refusal, no word: {}", lost.join("; ")))
+        let lost: Vec<_> = self.open.values().map(|open| open.text.as_str()).collect();
+        hold(lost.is_empty(), || format!("no answer and no refusal: {}", lost.join("; ")))
     }
 }
 
@@ -79,7 +76,7 @@ impl NoSilentLoss {
         match saw {
             Saw::Asked(asked) if asked.wants_answer => {
                 let text = format!("request {} for {:?} on {conn}", asked.uid, asked.way);
-                self.open.insert(asked.uid, Open { conn, told: false, text });
+                self.open.insert(asked.uid, Open { conn, text });
             }
             Saw::Asked(_) => {}
             Saw::Answered { uid, .. } => {
@@ -87,9 +84,6 @@ impl NoSilentLoss {
                 let again = if self.ended.contains(uid) { "twice" } else { "that never was" };
                 hold(asked, || format!("request {uid} {again} is answered on {conn}"))?;
                 self.ended.insert(*uid);
-            }
-            Saw::Told(code) if *code == i64::from(code::PROVIDER_BROKEN.number) => {
-                self.open.values_mut().filter(|open| open.conn == conn).for_each(|open| open.told = true);
             }
             Saw::Told(_) => {}
             Saw::Closed => self.open.retain(|_, open| open.conn != conn),

@@ -41,7 +41,7 @@ impl Invariant for SessionFifo {
     fn see(&mut self, _told: &Told, seen: &Seen<'_>) -> Verdict {
         match seen {
             Seen::Router { at, input, actions } => self.router(*at, input, actions),
-            Seen::Sessions { at, fed, actions } => self.sessions(*at, *fed, actions),
+            Seen::Sessions { at, fed, actions, .. } => self.sessions(*at, *fed, actions),
             Seen::Client { conn, saw: Saw::Answered { uid, result: 0, by: Some(by) } } => {
                 let last = self.answers.insert((*conn, *by), *uid);
                 hold(last.is_none_or(|last| last < *uid), || {

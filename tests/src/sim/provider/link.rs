@@ -7,6 +7,7 @@ use base::{Epoch, LinkSid, Mono, NodeId, Span};
 use linkd::router::Answer;
 use linkstead::linkds::Key;
 use linkstead::sessions::{Event, Sessions};
+use linkstead::{LinkRef, kicks};
 use wire::code;
 
 use super::super::env::Env;
@@ -31,6 +32,13 @@ pub enum Stage {
     Introduced,
     /// The connection is over; requests that run may end.
     Over,
+}
+
+impl Stage {
+    /// The linkd knows who we are and takes calls.
+    pub fn is_announced(self) -> bool {
+        matches!(self, Stage::Bind | Stage::Subscribe | Stage::Introduced)
+    }
 }
 
 /// What is kept of a session.
@@ -90,7 +98,11 @@ impl ProviderNode {
             Talk::Opened(opened) => {
                 let (sid, state) = (LinkSid(opened.link_sid), Info { account: opened.account });
                 self.logins += 1;
+                let link = LinkRef { linkd: link.key.node.clone(), epoch: link.key.epoch, sid };
                 self.step(env, conn, Event::Opened { sid, state });
+                if self.kicks.contains(&link) {
+                    self.step(env, conn, Event::Kicked { sid });
+                }
             }
             Talk::Dispatch { sid, type_id, payload } => self.dispatch(env, conn, sid, type_id, &payload),
             Talk::LinkBroken(broken) => {
@@ -122,6 +134,15 @@ impl ProviderNode {
         if let Some(link) = self.links.get_mut(&conn) {
             (link.stage, link.until, link.again, link.step) = (stage, env.now + STEP, None, link.calls);
         }
+        if stage == Stage::Bind {
+            self.connected(env, conn);
+        }
+    }
+
+    /// The linkd takes calls from now on: kicks that waited for it come first.
+    fn connected(&mut self, env: &mut Env, conn: ConnId) {
+        let Some(key) = self.links.get(&conn).map(|link| link.key.clone()) else { return };
+        self.kicking(env, kicks::Event::Connected { linkd: &key.node, epoch: key.epoch });
     }
 
     fn introduced(&mut self, env: &mut Env, conn: ConnId) {
@@ -147,7 +168,7 @@ impl ProviderNode {
     }
 
     fn replied(&mut self, env: &mut Env, conn: ConnId, call: u64, answer: &Answer) {
-        self.kick_answered(conn, call, answer);
+        self.kick_answered(env, conn, call);
         let Some(link) = self.links.get_mut(&conn) else { return };
         if link.step != call {
             return;
@@ -193,5 +214,6 @@ impl ProviderNode {
         link.stage = Stage::Over;
         self.step(env, conn, Event::Closed { cause: code::UNAVAILABLE.number });
         self.lost(env, conn, held);
+        self.kicks_unanswered(env, conn);
     }
 }

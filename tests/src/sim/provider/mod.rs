@@ -7,6 +7,8 @@ mod work;
 use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Mono, NodeId, ServerId, Span};
+use linkstead::LinkRef;
+use linkstead::kicks::{self, Kicks};
 use linkstead::linkds::{self, Key, Linkd, Linkds};
 use linkstead::load::{self, Load};
 use node::directory::Service;
@@ -38,7 +40,9 @@ pub struct ProviderNode {
     load: Load,
     pub(super) logins: u64,
     moods: BTreeSet<u8>,
-    kicks: Vec<Kick>,
+    kicks: Kicks,
+    /// The calls that may confirm a kick.
+    asked: BTreeMap<(ConnId, u64), LinkRef>,
     node: NodeId,
 }
 
@@ -49,17 +53,6 @@ struct Dialler {
     next: Mono,
     wait_ms: u64,
     forgotten: bool,
-}
-
-/// A session being ended, until its linkd has confirmed it or can't be alive.
-#[derive(Debug)]
-struct Kick {
-    key: Key,
-    sid: base::LinkSid,
-    until: Mono,
-    next: Mono,
-    /// The connection and call that may confirm it.
-    asked: Option<(ConnId, u64)>,
 }
 
 impl ProviderNode {
@@ -77,7 +70,8 @@ impl ProviderNode {
             load: Load::new(&config),
             logins: 0,
             moods: BTreeSet::new(),
-            kicks: Vec::new(),
+            kicks: Kicks::default(),
+            asked: BTreeMap::new(),
             node,
         }
     }
@@ -176,7 +170,8 @@ impl ProviderNode {
                 workers: workers.unwrap_or(1),
             }
         };
-        let listed = self.member.view.services(LINKD).iter().map(linkd).collect();
+        let listed: Vec<_> = self.member.view.services(LINKD).iter().map(linkd).collect();
+        self.kicking(env, kicks::Event::Listed(&listed));
         self.follow(env, linkds::Event::Listed(listed));
     }
 
@@ -216,7 +211,7 @@ impl ProviderNode {
             self.watch_link(env, conn);
         }
         self.look(env);
-        self.kick_again(env);
+        self.kicking(env, kicks::Event::Tick);
     }
 
     fn dial(&mut self, env: &mut Env, key: Key) {

@@ -3,8 +3,8 @@
 
 use base::{LinkSid, Role, Span, TypeId};
 use bytes::Bytes;
-use linkd::router::Answer;
 use linkstead::sessions::{Action, Event, Refused};
+use linkstead::{LinkRef, kicks};
 use wire::code;
 use wire::link::{UserState, message};
 use wire::payload::Head;
@@ -15,10 +15,7 @@ use super::super::invariants::{Fed, LinkId, Seen};
 use super::super::network::ConnId;
 use super::super::queue::Item;
 use super::super::talk::{Ask, Talk};
-use super::{Info, Kick, ProviderNode, Stage};
-
-/// A linkd that was not seen for so long has no sessions.
-const LEASE: Span = Span::secs(15);
+use super::{Info, ProviderNode, Stage};
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +57,8 @@ impl ProviderNode {
             _ => {}
         }
         let at = LinkId { place: self.me, conn };
-        env.see(&Seen::Sessions { at, fed, actions: &actions });
+        let key = link.key.clone();
+        env.see(&Seen::Sessions { at, key: &key, fed, actions: &actions });
         link.sessions.check();
         for action in actions {
             self.perform(env, conn, action);
@@ -140,35 +138,53 @@ impl ProviderNode {
 
     /// Ends a session: nothing more of it runs here, and its linkd is told until it confirms.
     fn kick(&mut self, env: &mut Env, conn: ConnId, sid: LinkSid) {
-        let Some(key) = self.links.get(&conn).map(|link| link.key.clone()) else { return };
-        let (until, next) = (env.now + LEASE, env.now);
-        self.kicks.push(Kick { key, sid, until, next, asked: None });
-        self.kick_again(env);
+        let Some(key) = self.links.get(&conn).map(|link| &link.key) else { return };
+        let link = LinkRef { linkd: key.node.clone(), epoch: key.epoch, sid };
+        env.see(&Seen::Kicked { at: self.me, link: &link });
+        self.kicking(env, kicks::Event::Begin(link));
     }
 
-    pub(super) fn kick_again(&mut self, env: &mut Env) {
-        self.kicks.retain(|kick| env.now < kick.until);
-        for index in 0..self.kicks.len() {
-            let Kick { key, sid, next, .. } = &self.kicks[index];
-            let (sid, due) = (*sid, *next <= env.now);
-            let reaches = |link: &super::Link| link.key == *key && link.stage == Stage::Introduced;
-            let conn = self.links.iter().find(|(_, link)| reaches(link)).map(|(&conn, _)| conn);
-            let Some(conn) = conn.filter(|_| due) else { continue };
-            self.step(env, conn, Event::Kicked { sid });
-            let text = "enough".to_owned();
-            self.call(
-                env,
-                conn,
-                Ask::Kick(message::Kick { link_sid: sid.0, code: 7, text, report_only: false }),
-            );
-            let asked = Some((conn, self.last_call(conn)));
-            let kick = &mut self.kicks[index];
-            (kick.next, kick.asked) = (env.now + Span::secs(2), asked);
+    /// One step of the kicks under way.
+    pub(super) fn kicking(&mut self, env: &mut Env, event: kicks::Event<'_>) {
+        let mut actions = Vec::new();
+        self.kicks.step(env.now, event, &mut actions);
+        self.kicks.check();
+        for action in actions {
+            if let kicks::Action::Ask(link) = action {
+                self.ask_to_end(env, link);
+            }
         }
     }
 
+    fn ask_to_end(&mut self, env: &mut Env, link: LinkRef) {
+        let here = |with: &super::Link| {
+            let key = &with.key;
+            (&key.node, key.epoch, key.worker) == (&link.linkd, link.epoch, link.sid.worker())
+        };
+        let reached = self.links.iter().find(|(_, with)| with.stage.is_announced() && here(with));
+        let Some(conn) = reached.map(|(&conn, _)| conn) else {
+            return self.kicking(env, kicks::Event::Unreachable(link));
+        };
+        let sid = link.sid;
+        self.step(env, conn, Event::Kicked { sid });
+        let kick = message::Kick { link_sid: sid.0, code: 7, text: "enough".to_owned(), report_only: false };
+        self.call(env, conn, Ask::Kick(kick));
+        self.asked.insert((conn, self.last_call(conn)), link);
+    }
+
     /// Done, or nobody to end: both are what was asked for.
-    pub(super) fn kick_answered(&mut self, conn: ConnId, call: u64, _answer: &Answer) {
-        self.kicks.retain(|kick| kick.asked != Some((conn, call)));
+    pub(super) fn kick_answered(&mut self, env: &mut Env, conn: ConnId, call: u64) {
+        if let Some(link) = self.asked.remove(&(conn, call)) {
+            self.kicking(env, kicks::Event::Confirmed(link));
+        }
+    }
+
+    /// Whoever was asked on this connection answers no more.
+    pub(super) fn kicks_unanswered(&mut self, env: &mut Env, conn: ConnId) {
+        let unanswered: Vec<_> =
+            self.asked.extract_if(.., |(on, _), _| *on == conn).map(|(_, link)| link).collect();
+        for link in unanswered {
+            self.kicking(env, kicks::Event::Failed(link));
+        }
     }
 }
