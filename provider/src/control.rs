@@ -48,7 +48,7 @@ pub(crate) async fn control(control: Control) -> Result<(), node::shutdown::Stop
     let stop_dialling = CancellationToken::new();
     let following =
         tokio::task::spawn_local(follow(hub.clone(), linkds, workers, ended, wanted, stop_dialling.clone()));
-    let measuring = tokio::task::spawn_local(measure(hub.clone()));
+    let measuring = tokio::task::spawn_local(measure(hub.clone(), directory.clone()));
     let hurrying = tokio::task::spawn_local(hurry(shutdown.clone(), cancel));
     let ending =
         tokio::task::spawn_local(end_when_outlived(hub.clone(), directory.clone(), shutdown.clone()));
@@ -156,8 +156,8 @@ async fn follow(
     while ended.recv().await.is_some() {}
 }
 
-/// Looks at the load a few times a second and tells linkds when it is time.
-async fn measure(hub: Arc<Hub>) {
+/// Looks at the load a few times a second and tells linkds when it is time, and the directory for whoever observes.
+async fn measure(hub: Arc<Hub>, directory: Option<Directory>) {
     let mut load = Load::new(&hub.config);
     let mut ticks = tokio::time::interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -180,6 +180,9 @@ async fn measure(hub: Arc<Hub>) {
         load.step(now, load::Event::Look(sample), &mut actions);
         for load::Action::Report(report) in actions {
             hub.report.send_replace(report);
+            if let Some(directory) = &directory {
+                directory.report_load(hub.config.load(&report));
+            }
             conns.iter().filter(|conn| conn.is_introduced()).for_each(|conn| conn.report(&report));
         }
     }

@@ -87,7 +87,7 @@ mod tests {
         let extra = BTreeMap::from([("workers".to_owned(), "3".to_owned())]);
         let service =
             Service { name: LINKD.into(), address: "127.0.0.1:7712".into(), extra, ..Service::default() };
-        let instance = Instance { node: node.clone(), epoch: Epoch(4), service };
+        let instance = Instance { node: node.clone(), epoch: Epoch(4), service, unreachable: false };
         let listed = list(&Services::from([((LINKD.to_owned(), node.clone()), instance)]));
         let expected = Linkd { node, epoch: Epoch(4), address: "127.0.0.1:7712".into(), workers: 3 };
         assert_eq!(listed, [expected]);

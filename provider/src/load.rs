@@ -40,6 +40,15 @@ pub struct Report {
     pub overload: u32,
 }
 
+impl Config {
+    /// What observers of this provider see.
+    pub(crate) fn load(&self, report: &Report) -> node::directory::Load {
+        let &Report { online, online_new, overload } = report;
+        let (propose_max_online, max_online_new) = (self.propose_max_online, self.max_online_new);
+        node::directory::Load { online, online_new, propose_max_online, max_online_new, overload }
+    }
+}
+
 /// The pace of reports.
 #[derive(Debug)]
 pub struct Load {

@@ -18,7 +18,7 @@ pub const OPS_PORT: u16 = 7700;
 /// What the built-in profile `dev` changes: nobody waits for leases that a developer has just killed.
 pub const PRESETS: &[Preset] = &[Preset {
     profile: "dev",
-    values: "[service_manager]\nheartbeat = \"1s\"\nttl = \"3s\"\nwarming = \"0s\"\n",
+    values: "[service_manager]\nheartbeat = \"1s\"\nttl = \"3s\"\nwarming = \"0s\"\noffline_linger = \"10s\"\n",
 }];
 
 /// The directory: who is alive, what they offer, under which epoch.
@@ -63,6 +63,10 @@ pub struct ServiceManagerConfig {
     pub claim_ttl_max: Time,
     /// Names under which ids are counted; more are refused with LIMIT.
     pub id_names_max: usize,
+    /// How long a node may be gone before other nodes are asked to go on with what it left behind, such as timers.
+    pub offline_linger: Time,
+    /// Ids under which one node may leave something behind; more close its session with LIMIT.
+    pub offline_ids_max: usize,
 }
 
 /// Where a directory keeps what it knows.
@@ -114,6 +118,8 @@ impl Default for ServiceManagerConfig {
             claims_max: 1_000_000,
             claim_ttl_max: Time::secs(24 * 3_600),
             id_names_max: 10_000,
+            offline_linger: Time::secs(600),
+            offline_ids_max: 16,
         }
     }
 }
@@ -185,6 +191,7 @@ impl ServiceManagerConfig {
             warming: self.warming.map_or(self.ttl.span(), Time::span),
             probe: self.probe.span(),
             hello: Span::from(self.hello.0),
+            offline_linger: self.offline_linger.span(),
         };
         let limits = Limits {
             sessions: self.sessions_max,
@@ -197,6 +204,7 @@ impl ServiceManagerConfig {
             claims: self.claims_max,
             claim_ttl: self.claim_ttl_max.span(),
             id_names: self.id_names_max,
+            offline_ids: self.offline_ids_max,
         };
         let remembers = self.store.on_disk().is_some();
         Settings { cluster: cluster.to_owned(), terms, limits, epoch_start, remembers }

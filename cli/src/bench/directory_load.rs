@@ -190,7 +190,7 @@ async fn next(seen: &mut mpsc::Receiver<Sight>) -> Result<Sight> {
 }
 
 async fn follow(mut session: Session, sights: mpsc::Sender<Sight>) -> Result<()> {
-    session.say(To::Subscribe(msg::Subscribe { name: PREFIX.to_owned() })).await?;
+    session.say(To::Subscribe(msg::Subscribe { name: PREFIX.to_owned(), loads: false })).await?;
     loop {
         let revision = match session.hear().await? {
             From::Snapshot(page) if !page.more => page.revision,

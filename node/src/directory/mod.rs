@@ -9,6 +9,8 @@ mod claims;
 mod dial;
 mod error;
 mod ids;
+mod load;
+mod offline;
 mod service;
 mod session;
 pub mod view;
@@ -31,6 +33,8 @@ pub(crate) use dial::chain;
 pub use dial::channel;
 pub use error::JoinError;
 pub use ids::IdsError;
+pub use load::{Load, Loads};
+pub use offline::Offline;
 pub use service::{EXTRA_HOST, EXTRA_ROLE, Instance, NODE_SERVICE, NodeInfo, Service, Services, by_node};
 pub use session::{End, PROTO, session};
 
@@ -77,6 +81,8 @@ pub(crate) struct Shared {
     known: Mutex<Known>,
     claims: Mutex<claims::Claims>,
     ids: Mutex<ids::Ids>,
+    board: Mutex<load::Board>,
+    heirs: Mutex<offline::Heirs>,
     epoch: watch::Sender<Epoch>,
     state: watch::Sender<State>,
     /// The node says Bye and the task ends.
@@ -134,6 +140,8 @@ impl Directory {
             known: Mutex::default(),
             claims: Mutex::default(),
             ids: Mutex::default(),
+            board: Mutex::default(),
+            heirs: Mutex::default(),
             epoch: watch::Sender::new(Epoch::NONE),
             state: watch::Sender::default(),
             leave: CancellationToken::new(),

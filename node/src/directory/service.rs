@@ -33,6 +33,8 @@ pub struct Instance {
     pub node: NodeId,
     pub epoch: Epoch,
     pub service: Service,
+    /// The directory can't dial its address.
+    pub unreachable: bool,
 }
 
 /// Everything under one subscription, by service name and node.
@@ -58,7 +60,8 @@ impl Instance {
     /// `None` when the message names no service or no proper node.
     pub fn from_wire(message: msg::Instance) -> Option<Self> {
         let node = NodeId::new(&message.node).ok()?;
-        Some(Self { node, epoch: Epoch(message.epoch), service: message.service?.into() })
+        let (epoch, service) = (Epoch(message.epoch), message.service?.into());
+        Some(Self { node, epoch, service, unreachable: message.unreachable })
     }
 }
 

@@ -1,6 +1,9 @@
 //! One session with the directory over message types: hello, then one loop. It knows no transport; `dial` gives it
 //! tonic's stream, tests and the simulation give it channels.
 
+mod tell;
+
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,6 +123,11 @@ struct Session {
     followed: usize,
     /// Claims up to this one were said again; none when all were.
     replaying: Option<Replay>,
+    /// The names that this session observes.
+    observed: BTreeSet<String>,
+    /// How much of this node's loads and offline ids this session has said.
+    loads_said: u64,
+    heirs_named: u64,
 }
 
 /// How far claims were said again.
@@ -154,7 +162,23 @@ impl Session {
         let ttl = millis(welcome.ttl_ms).max(every);
         let followed = shared.known.lock().view.followed();
         let (heard, replaying) = (Instant::now(), Some(Replay::default()));
-        Self { shared, to, ttl, beat, beats: 0, heard, registered: 0, followed, replaying }
+        shared.heirs.lock().open();
+        let observed = BTreeSet::new();
+        let (registered, loads_said, heirs_named) = (0, 0, 0);
+        Self {
+            shared,
+            to,
+            ttl,
+            beat,
+            beats: 0,
+            heard,
+            registered,
+            followed,
+            replaying,
+            observed,
+            loads_said,
+            heirs_named,
+        }
     }
 
     async fn run<S, E>(&mut self, mut from: S) -> End
@@ -240,6 +264,18 @@ impl Session {
                 self.shared.ids.lock().take(answer);
                 Ok(())
             }
+            Some(From::Loads(loads)) => {
+                self.shared.board.lock().take(loads);
+                Ok(())
+            }
+            Some(From::Offline(question)) => {
+                self.shared.ask_heir(question);
+                Ok(())
+            }
+            Some(From::Unreachable(unreachable)) => {
+                tell::say_unreachable(&unreachable);
+                Ok(())
+            }
             // A newer directory may say things we don't know yet.
             Some(From::Heartbeat(_)) | None => Ok(()),
         }
@@ -249,13 +285,15 @@ impl Session {
     async fn replay(&mut self) -> Result<(), End> {
         self.register().await?;
         self.feed(Event::Connected).await?;
-        self.follow().await
+        self.follow().await?;
+        self.tell().await
     }
 
     /// Sends what the handle was told since the last time.
     async fn sync(&mut self) -> Result<(), End> {
         self.register().await?;
         self.follow().await?;
+        self.tell().await?;
         while let Some(claim) = self.next_claim() {
             self.send(To::Claim(claim)).await?;
         }
@@ -263,14 +301,6 @@ impl Session {
             self.send(To::AllocateIds(ids)).await?;
         }
         Ok(())
-    }
-
-    fn next_ids(&self) -> Option<msg::AllocateIds> {
-        self.shared.ids.lock().next_message()
-    }
-
-    fn next_claim(&self) -> Option<msg::Claim> {
-        self.shared.claims.lock().next()
     }
 
     async fn replay_claims(&mut self) -> Result<(), End> {
@@ -317,10 +347,15 @@ impl Session {
                     watch.send_replace(known.view.services(name));
                 }
             }
+            let less =
+                |action: &Action| matches!(action, Action::Changed { removed, .. } if !removed.is_empty());
+            if actions.iter().any(less) {
+                self.forget_loads(&known.view);
+            }
         }
         for action in actions {
             match action {
-                Action::Subscribe { name } => self.send(To::Subscribe(msg::Subscribe { name })).await?,
+                Action::Subscribe { name } => self.ask_for(name).await?,
                 Action::Changed { name, added, removed } => {
                     tracing::debug!(%name, ?added, ?removed, "the directory's list changed");
                 }

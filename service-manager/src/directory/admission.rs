@@ -83,7 +83,7 @@ impl Directory {
                 close(owner, &Refusal::new(code::STALE_EPOCH, text), actions);
                 self.forget_session(owner);
             }
-            self.drop_node(&node, owner, actions);
+            self.drop_node(now, &node, owner, actions);
             self.admit_waiting(now, &node, actions);
         }
     }
@@ -178,6 +178,11 @@ impl Directory {
         };
         actions.push(Action::Count(if resumed { Cause::Resumed } else { Cause::Admitted }));
         actions.push(Action::send(session, From::Welcome(welcome)));
+        if let Some(before) = before.filter(|_| !resumed) {
+            self.gone_offline(now, &node, before, actions);
+            self.loads.node_gone(&node);
+            self.reach.node_gone(&node);
+        }
         // A start that comes back under its epoch, also after a restart of this directory, keeps its claims.
         if !resumed && epoch.0 != hello.epoch {
             self.claims.node_gone(&node, |save| actions.push(Action::save(save)));

@@ -23,6 +23,8 @@ pub(super) struct Catalog {
     /// Which nodes offer a name: every name of `offers`, and no other.
     names: BTreeMap<String, BTreeSet<NodeId>>,
     follows: BTreeMap<String, Followers>,
+    /// Services whose address can't be dialled.
+    unreachable: BTreeMap<NodeId, BTreeSet<String>>,
 }
 
 /// Whether a subscription stands for more than one name.
@@ -31,7 +33,7 @@ fn is_prefix(pattern: &str) -> bool {
 }
 
 /// Every subscription that `name` falls under.
-fn patterns(name: &str) -> impl Iterator<Item = &str> {
+pub(super) fn patterns(name: &str) -> impl Iterator<Item = &str> {
     let prefixes = name.match_indices('/').map(|(at, _)| &name[..=at]).filter(|prefix| *prefix != "/");
     ["/", name].into_iter().chain(prefixes)
 }
@@ -54,7 +56,8 @@ impl Catalog {
         let all = self.offers.iter().flat_map(|(node, (epoch, set))| {
             set.values().map(|service| {
                 let service = Service::from(service.clone());
-                let instance = Instance { node: node.clone(), epoch: *epoch, service };
+                let unreachable = self.is_unreachable(node, &service.name);
+                let instance = Instance { node: node.clone(), epoch: *epoch, service, unreachable };
                 (instance.key(), instance)
             })
         });
@@ -64,11 +67,20 @@ impl Catalog {
     /// Makes `new` the whole set of `node` and tells every follower what that changed. An empty set is no node.
     pub fn replace(&mut self, node: &NodeId, epoch: Epoch, new: Set, actions: &mut Vec<Action>) {
         let (old_epoch, old) = self.offers.remove(node).unwrap_or_default();
+        if let Some(names) = self.unreachable.get_mut(node) {
+            // Another address is another matter.
+            let address = |set: &Set, name: &str| set.get(name).map(|service| service.address.clone());
+            let same = |name: &String| new.contains_key(name) && address(&old, name) == address(&new, name);
+            names.retain(|name| same(name));
+            if names.is_empty() {
+                self.unreachable.remove(node);
+            }
+        }
         let changed = |name: &String, service| old_epoch != epoch || old.get(name) != Some(service);
         let added: Vec<msg::Instance> = new
             .iter()
             .filter(|(name, service)| changed(name, *service))
-            .map(|(_, service)| instance(node, epoch, service))
+            .map(|(_, service)| self.instance(node, epoch, service))
             .collect();
         let removed: Vec<&String> = old.keys().filter(|name| !new.contains_key(*name)).collect();
         for name in &removed {
@@ -83,6 +95,38 @@ impl Catalog {
         if !added.is_empty() || !removed.is_empty() {
             self.revision += 1;
             self.tell(node, added, &removed, actions);
+        }
+    }
+
+    /// Whether the address of a service can be dialled has changed.
+    pub fn reached(&mut self, node: &NodeId, name: &str, unreachable: bool, actions: &mut Vec<Action>) {
+        let Some((epoch, set)) = self.offers.get(node) else { return };
+        let (epoch, Some(service)) = (*epoch, set.get(name).cloned()) else { return };
+        let names = self.unreachable.entry(node.clone()).or_default();
+        if unreachable {
+            names.insert(name.to_owned());
+        } else {
+            names.remove(name);
+        }
+        if names.is_empty() {
+            self.unreachable.remove(node);
+        }
+        let changed = vec![self.instance(node, epoch, &service)];
+        self.revision += 1;
+        self.tell(node, changed, &[], actions);
+    }
+
+    fn is_unreachable(&self, node: &NodeId, name: &str) -> bool {
+        self.unreachable.get(node).is_some_and(|names| names.contains(name))
+    }
+
+    fn instance(&self, node: &NodeId, epoch: Epoch, service: &msg::Service) -> msg::Instance {
+        let unreachable = self.is_unreachable(node, &service.name);
+        msg::Instance {
+            node: node.as_str().to_owned(),
+            epoch: epoch.0,
+            service: Some(service.clone()),
+            unreachable,
         }
     }
 
@@ -154,7 +198,7 @@ impl Catalog {
                 bytes = 0;
             }
             bytes += size;
-            page.instances.push(instance(node, *epoch, service));
+            page.instances.push(self.instance(node, *epoch, service));
         }
         actions.push(Action::send(session, From::Snapshot(page)));
     }
@@ -193,6 +237,10 @@ impl Catalog {
             });
             assert!(whole, "a service of {node} is not listed under its name");
         }
+        for (node, names) in &self.unreachable {
+            let offered = self.set(node).is_some_and(|set| names.iter().all(|name| set.contains_key(name)));
+            assert!(offered, "a service of {node} is unreachable that nobody offers");
+        }
         for (pattern, followers) in &self.follows {
             assert!(!followers.is_empty(), "{pattern} is kept without followers");
             assert!(followers.values().all(|last| *last <= self.revision), "{pattern}: told the future");
@@ -202,10 +250,6 @@ impl Catalog {
     pub fn follows(&self, session: Generation, pattern: &str) -> bool {
         self.follows.get(pattern).is_some_and(|followers| followers.contains_key(&session))
     }
-}
-
-fn instance(node: &NodeId, epoch: Epoch, service: &msg::Service) -> msg::Instance {
-    msg::Instance { node: node.as_str().to_owned(), epoch: epoch.0, service: Some(service.clone()) }
 }
 
 /// About how many bytes a service takes on the wire.

@@ -26,6 +26,8 @@ pub struct Terms {
     pub probe: Span,
     /// How long a new session has to say hello.
     pub hello: Span,
+    /// How long a node may be gone before what it left behind is handed over.
+    pub offline_linger: Span,
 }
 
 /// How much the directory holds.
@@ -50,6 +52,8 @@ pub struct Limits {
     pub claim_ttl: Span,
     /// Names under which ids are counted.
     pub id_names: usize,
+    /// Offline ids of each node.
+    pub offline_ids: usize,
 }
 
 /// Why something was refused.

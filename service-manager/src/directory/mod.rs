@@ -7,8 +7,12 @@
 mod admission;
 mod catalog;
 mod claims;
+mod event;
 mod ids;
 mod limits;
+mod loads;
+mod offline;
+mod reach;
 mod save;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,106 +26,18 @@ use wire::directory::{self as msg, from_directory::Kind as From, to_directory::K
 
 use catalog::{Catalog, Set};
 use claims::Claims;
+pub use event::{Action, Cause, Event, Settings, Status};
 pub use ids::COUNT_MAX as IDS_COUNT_MAX;
 use ids::Ids;
 pub use limits::{EPOCH_MAX, Limits, PROTO, Refusal, Terms};
+use loads::Loads;
+use offline::Offline;
+pub use reach::DIALLING_MAX;
+use reach::Reach;
 pub use save::Save;
 
 /// Ticks that come further apart than a lease divided by this mean that the directory itself stood still.
 const PAUSES_PER_TTL: u64 = 3;
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    pub cluster: String,
-    pub terms: Terms,
-    pub limits: Limits,
-    /// Epochs begin above this. Without a durable store: the wall clock's microseconds.
-    pub epoch_start: u64,
-    /// What it says is saved before anybody hears of it, and given back after a restart.
-    pub remembers: bool,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// A connection came; it says hello next.
-    Opened { session: Generation },
-    /// It said something.
-    Said { session: Generation, message: To },
-    /// It is closed, by whomever.
-    Closed { session: Generation },
-    /// Time has passed.
-    Tick,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Action {
-    Send {
-        session: Generation,
-        message: From,
-    },
-    /// After everything sent so far.
-    Close {
-        session: Generation,
-    },
-    /// For the counters.
-    Count(Cause),
-    /// On the disk before anything that is sent after it. Without a store: for nobody.
-    Save(Save),
-}
-
-impl Action {
-    fn send(session: Generation, message: From) -> Self {
-        Self::Send { session, message }
-    }
-}
-
-/// What is counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cause {
-    /// A node began a session as a new start.
-    Admitted,
-    /// A node came back within the same start.
-    Resumed,
-    /// A second start was refused because the first one answered.
-    Duplicate,
-    /// A session was closed because another start or a newer session took its node id.
-    Superseded,
-    /// A lease ran out.
-    Expired,
-    /// A node left by itself.
-    Left,
-    /// A message or a session was refused for another reason.
-    Refused,
-    /// A claim found its key held for another value.
-    Taken,
-}
-
-impl Cause {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Admitted => "admitted",
-            Self::Resumed => "resumed",
-            Self::Duplicate => "duplicate",
-            Self::Superseded => "superseded",
-            Self::Expired => "expired",
-            Self::Left => "left",
-            Self::Refused => "refused",
-            Self::Taken => "taken",
-        }
-    }
-}
-
-/// Numbers for probes and operators.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Status {
-    pub revision: u64,
-    pub warming: bool,
-    pub nodes: usize,
-    pub sessions: usize,
-    pub services: usize,
-    pub claims: usize,
-    pub epoch_max: Epoch,
-}
 
 /// The core.
 #[derive(Debug)]
@@ -135,6 +51,9 @@ pub struct Directory {
     catalog: Catalog,
     claims: Claims,
     ids: Ids,
+    loads: Loads,
+    offline: Offline,
+    reach: Reach,
     /// The highest epoch given or heard of.
     epoch_max: u64,
     /// The last epoch of each node id, also of those that are gone.
@@ -147,6 +66,8 @@ pub struct Directory {
 #[derive(Debug)]
 struct Session {
     opened: Mono,
+    /// It comes from this machine.
+    loopback: bool,
     stage: Stage,
     follows: BTreeSet<String>,
 }
@@ -203,6 +124,9 @@ impl Directory {
             catalog: Catalog::default(),
             claims: Claims::default(),
             ids: Ids::default(),
+            loads: Loads::default(),
+            offline: Offline::default(),
+            reach: Reach::default(),
             epochs: BTreeMap::new(),
             probes: 0,
             ticked: now,
@@ -211,9 +135,12 @@ impl Directory {
 
     pub fn step(&mut self, now: Mono, event: Event, actions: &mut Vec<Action>) {
         match event {
-            Event::Opened { session } => self.opened(now, session, actions),
+            Event::Opened { session, loopback } => self.opened(now, session, loopback, actions),
             Event::Said { session, message } => self.said(now, session, message, actions),
             Event::Closed { session } => self.closed(now, session, actions),
+            Event::Dialled { node, name, address, failed } => {
+                self.dialled(now, &node, (&name, &address), failed, actions);
+            }
             Event::Tick => self.tick(now, actions),
         }
         if !self.settings.remembers {
@@ -229,6 +156,8 @@ impl Directory {
             sessions: self.sessions.len(),
             services: self.catalog.services(),
             claims: self.claims.len(),
+            unreachable: self.reach.unreachable(),
+            left: self.offline.left(),
             epoch_max: Epoch(self.epoch_max),
         }
     }
@@ -238,14 +167,14 @@ impl Directory {
         self.catalog.nodes()
     }
 
-    fn opened(&mut self, now: Mono, session: Generation, actions: &mut Vec<Action>) {
+    fn opened(&mut self, now: Mono, session: Generation, loopback: bool, actions: &mut Vec<Action>) {
         if self.sessions.len() >= self.settings.limits.sessions {
             let text = format!("this directory holds {} sessions", self.settings.limits.sessions);
             refuse(session, &Refusal::new(code::LIMIT, text), actions);
             return;
         }
-        self.sessions
-            .insert(session, Session { opened: now, stage: Stage::Silent, follows: BTreeSet::new() });
+        let (stage, follows) = (Stage::Silent, BTreeSet::new());
+        self.sessions.insert(session, Session { opened: now, loopback, stage, follows });
     }
 
     fn said(&mut self, now: Mono, session: Generation, message: To, actions: &mut Vec<Action>) {
@@ -279,10 +208,11 @@ impl Directory {
             alive.heard.renew(now);
         }
         match message {
-            To::Register(register) => self.register(session, &node, register, actions),
-            To::Subscribe(subscribe) => self.subscribe(session, subscribe.name, actions),
+            To::Register(register) => self.register(now, session, &node, register, actions),
+            To::Subscribe(subscribe) => self.subscribe(session, subscribe, actions),
             To::Unsubscribe(unsubscribe) => {
                 self.catalog.unfollow(session, &unsubscribe.name);
+                self.loads.unobserve(session, &unsubscribe.name);
                 if let Some(known) = self.sessions.get_mut(&session) {
                     known.follows.remove(&unsubscribe.name);
                 }
@@ -290,12 +220,15 @@ impl Directory {
             To::Heartbeat(beat) => actions.push(Action::send(session, From::Heartbeat(beat))),
             To::Pong(pong) => self.answered(&node, pong.nonce, actions),
             To::Claim(claim) => self.claim(now, session, &node, claim, actions),
+            To::Load(load) => self.loaded(session, &node, load),
+            To::OfflineIds(ids) => self.name_offline(now, session, &node, ids, actions),
+            To::OfflineTaken(answer) => self.offline_answered(now, &node, answer, actions),
             To::AllocateIds(wanted) => self.allocate(session, &node, &wanted, actions),
             To::Bye(_) => {
                 actions.push(Action::Count(Cause::Left));
                 actions.push(Action::Close { session });
                 self.forget_session(session);
-                self.drop_node(&node, session, actions);
+                self.drop_node(now, &node, session, actions);
                 self.admit_waiting(now, &node, actions);
             }
             To::Hello(_) => {}
@@ -304,6 +237,7 @@ impl Directory {
 
     fn register(
         &mut self,
+        now: Mono,
         session: Generation,
         node: &NodeId,
         register: msg::Register,
@@ -322,6 +256,8 @@ impl Directory {
                 set.extend(own.map(|service| (NODE_SERVICE.to_owned(), service)));
                 let epoch = self.nodes.get(node).map(|node| node.epoch).unwrap_or_default();
                 self.catalog.replace(node, epoch, set, actions);
+                self.loads.offers_changed(node);
+                self.try_addresses(now, node, actions);
             }
             Err(refusal) => {
                 actions.push(Action::Count(Cause::Refused));
@@ -396,7 +332,8 @@ impl Directory {
         actions.push(Action::send(session, From::AllocatedIds(answer)));
     }
 
-    fn subscribe(&mut self, session: Generation, name: String, actions: &mut Vec<Action>) {
+    fn subscribe(&mut self, session: Generation, wanted: msg::Subscribe, actions: &mut Vec<Action>) {
+        let msg::Subscribe { name, loads } = wanted;
         let limits = &self.settings.limits;
         let Some(known) = self.sessions.get_mut(&session) else { return };
         let mut allowed = limits::pattern(&name, limits);
@@ -407,7 +344,11 @@ impl Directory {
         match allowed {
             Ok(()) => {
                 self.catalog.follow(session, &name, self.warm_at.is_some(), limits.page_bytes, actions);
-                known.follows.insert(name);
+                known.follows.insert(name.clone());
+                match loads {
+                    true => self.observe(session, &name, actions),
+                    false => self.loads.unobserve(session, &name),
+                }
             }
             Err(Refusal { code: Code { number, .. }, text, .. }) => {
                 actions.push(Action::Count(Cause::Refused));
@@ -445,12 +386,16 @@ impl Directory {
         for name in &known.follows {
             self.catalog.unfollow(session, name);
         }
+        self.loads.session_gone(session);
         Some(known)
     }
 
     /// Removes a node and what it offers, if `owner` still speaks for it.
-    fn drop_node(&mut self, node: &NodeId, owner: Generation, actions: &mut Vec<Action>) {
-        if self.nodes.remove(node, owner).is_some() {
+    fn drop_node(&mut self, now: Mono, node: &NodeId, owner: Generation, actions: &mut Vec<Action>) {
+        if let Some(gone) = self.nodes.remove(node, owner) {
+            self.gone_offline(now, node, gone.epoch, actions);
+            self.loads.node_gone(node);
+            self.reach.node_gone(node);
             self.claims.node_gone(node, |save| actions.push(Action::save(save)));
             self.catalog.replace(node, Epoch::NONE, Set::new(), actions);
         }
@@ -459,6 +404,9 @@ impl Directory {
     fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
         self.excuse(now);
         self.claims.tick(now, |save| actions.push(Action::save(save)));
+        self.spread_loads(actions);
+        self.hand_over(now, actions);
+        self.dial_due(now, actions);
         let hello = self.settings.terms.hello;
         let mute =
             |session: &Session| matches!(session.stage, Stage::Silent) && now.since(session.opened) >= hello;
@@ -527,7 +475,7 @@ impl Directory {
             close(owner, &Refusal::new(code::TIMEOUT, text), actions);
             self.forget_session(owner);
         }
-        self.drop_node(node, owner, actions);
+        self.drop_node(now, node, owner, actions);
         self.admit_waiting(now, node, actions);
     }
 
@@ -535,6 +483,10 @@ impl Directory {
     pub fn check(&self) {
         self.catalog.check();
         self.claims.check(&self.settings.limits);
+        let is_node = |node: &NodeId| self.nodes.get(node).is_some();
+        self.loads.check(is_node);
+        self.offline.check(is_node);
+        self.reach.check();
         let mut speaking = 0;
         for (node, owner, state) in self.nodes.iter() {
             assert!(
@@ -575,6 +527,7 @@ impl Directory {
                 assert!(asked, "{session} waits for {node} and nobody was asked");
             }
             let told = known.follows.iter().all(|name| self.catalog.follows(session, name));
+            assert!(self.loads.observes(session).all(|name| known.follows.contains(name)));
             assert!(told && known.follows.len() <= self.settings.limits.subscriptions);
         }
         assert!(self.sessions.len() <= self.settings.limits.sessions);

@@ -1,7 +1,7 @@
 //! Core: what a directory with a store never forgets. What is saved comes back as it was said, so that one type serves
 //! both ways.
 
-use base::{Mono, NodeId, Span};
+use base::{Epoch, Mono, NodeId, Span};
 
 use super::{Action, Directory, Last};
 
@@ -36,6 +36,11 @@ pub enum Save {
         name: String,
         next: u64,
     },
+    /// What a node would leave behind, and has left behind. None: nothing.
+    Offline {
+        node: NodeId,
+        ids: Vec<String>,
+    },
 }
 
 impl Action {
@@ -47,6 +52,7 @@ impl Action {
 impl Directory {
     /// Takes back what an earlier life of this directory saved, before the first event.
     pub fn restore(&mut self, now: Mono, saved: impl IntoIterator<Item = Save>) {
+        let mut left = Vec::new();
         for save in saved {
             match save {
                 Save::Epoch { node, epoch } => {
@@ -59,7 +65,14 @@ impl Directory {
                 Save::Claim { key, value, ttl, node } => self.claims.restore(now, &key, value, ttl, node),
                 Save::Unclaim { key } => self.claims.forget(&key),
                 Save::Ids { name, next } => self.ids.restore(name, next),
+                Save::Offline { node, ids } => left.push((node, ids)),
             }
+        }
+        // Whoever does not come back is gone since this restart, as far as anybody knows.
+        let due = now + self.settings.terms.offline_linger;
+        for (node, ids) in left {
+            let epoch = Epoch(self.epochs.get(&node).map_or(0, |last| last.epoch));
+            self.offline.restore(&node, epoch, ids, due);
         }
     }
 }

@@ -6,6 +6,9 @@
 mod bounds;
 mod claims;
 mod histories;
+mod observers;
+mod offline;
+mod reach;
 mod restarts;
 mod starts;
 
@@ -23,6 +26,7 @@ fn settings(warming: Span) -> Settings {
         warming,
         probe: Span::secs(1),
         hello: Span::secs(10),
+        offline_linger: Span::secs(30),
     };
     let limits = Limits {
         sessions: 8,
@@ -35,6 +39,7 @@ fn settings(warming: Span) -> Settings {
         claims: 4,
         claim_ttl: Span::secs(600),
         id_names: 2,
+        offline_ids: 2,
     };
     Settings { cluster: "test".to_owned(), terms, limits, epoch_start: 100, remembers: false }
 }
@@ -57,13 +62,29 @@ fn event(words: &[&str]) -> Event {
     let rest = &words[2..];
     let number = |at: usize| rest.get(at).map_or(0, |word| word.parse().unwrap());
     let message = match words[1] {
-        "open" => return Event::Opened { session },
+        // `s1 open away`: from another machine.
+        "open" => return Event::Opened { session, loopback: !rest.contains(&"away") },
+        // `s0 dialled game-1 m/7 10.0.0.1:1 refused`: the address could not be dialled, and why.
+        "dialled" => {
+            let failed = (rest.len() > 3).then(|| rest[3..].join(" "));
+            let (node, name) = (NodeId::new(rest[0]).unwrap(), rest[1].to_owned());
+            return Event::Dialled { node, name, address: rest[2].to_owned(), failed };
+        }
         "close" => return Event::Closed { session },
         "hello" => hello(rest[0], rest[1], number(2), number(3)),
         "register" => {
             To::Register(msg::Register { seq: 1, services: rest.iter().map(|name| service(name)).collect() })
         }
-        "follow" => To::Subscribe(msg::Subscribe { name: rest[0].to_owned() }),
+        // `s1 follow m/ loads`.
+        "follow" => {
+            To::Subscribe(msg::Subscribe { name: rest[0].to_owned(), loads: rest.contains(&"loads") })
+        }
+        "load" => To::Load(msg::Load { online: u32::try_from(number(0)).unwrap(), ..Default::default() }),
+        "names" => To::OfflineIds(msg::OfflineIds { ids: rest.iter().map(|id| (*id).to_owned()).collect() }),
+        // `s1 takes 1`, `s1 leaves 1`: the answer to an Offline.
+        "takes" | "leaves" => {
+            To::OfflineTaken(msg::OfflineTaken { seq: number(0), taken: words[1] == "takes" })
+        }
         "unfollow" => To::Unsubscribe(msg::Unsubscribe { name: rest[0].to_owned() }),
         "beat" => To::Heartbeat(msg::Heartbeat { seq: number(0) }),
         "pong" => To::Pong(msg::Pong { nonce: number(0) }),
@@ -91,13 +112,15 @@ fn print(action: &Action, out: &mut String) {
         let one = |i: &msg::Instance| {
             let service = i.service.as_ref().unwrap();
             let at = if service.address.is_empty() { String::new() } else { format!("@{}", service.address) };
-            format!(" {}:{}{at}/{}", i.node, service.name, i.epoch)
+            let lost = if i.unreachable { " unreachable" } else { "" };
+            format!(" {}:{}{at}/{}{lost}", i.node, service.name, i.epoch)
         };
         list.iter().map(one).collect::<String>()
     };
     let name = |number: i32| Code::find(number).map_or("ok", |code| code.name);
     let _ = match action {
         Action::Count(_) => Ok(()),
+        Action::Dial { node, name, address } => writeln!(out, "  dials {address} of {node} for {name}"),
         Action::Save(save) => writeln!(out, "  saves {}", fact(save)),
         Action::Close { session } => writeln!(out, "  s{} closed", session.0),
         Action::Send { session, message } => {
@@ -127,6 +150,14 @@ fn print(action: &Action, out: &mut String) {
                 From::Heartbeat(b) => writeln!(out, "beat {}", b.seq),
                 From::Claimed(c) if c.code == 0 => writeln!(out, "holds it"),
                 From::Claimed(c) => writeln!(out, "holds it not: {}: {}", name(c.code), c.text),
+                From::Loads(l) => {
+                    let load =
+                        |n: &msg::NodeLoad| format!(" {}/{} {}", n.node, n.epoch, n.load.unwrap().online);
+                    writeln!(out, "loads:{}", l.loads.iter().map(load).collect::<String>())
+                }
+                From::Offline(o) => writeln!(out, "asked {}: {} of {}/{}", o.seq, o.id, o.node, o.epoch),
+                From::Unreachable(u) if u.text.is_empty() => writeln!(out, "{} is reached", u.address),
+                From::Unreachable(u) => writeln!(out, "{} is not reached: {}", u.address, u.text),
                 From::AllocatedIds(a) if a.code == 0 => writeln!(out, "ids from {}", a.first),
                 From::AllocatedIds(a) => writeln!(out, "no ids: {}: {}", name(a.code), a.text),
                 From::Ping(p) => writeln!(out, "ping {}", p.nonce),
@@ -145,6 +176,7 @@ fn fact(save: &Save) -> String {
             format!("{key} = {} for {ttl}{node}", String::from_utf8_lossy(value))
         }
         Save::Unclaim { key } => format!("{key} is free"),
+        Save::Offline { node, ids } => format!("{node} leaves [{}]", ids.join(" ")),
         Save::Ids { name, next } => format!("the next id of {name} is {next}"),
     }
 }
@@ -205,6 +237,7 @@ fn a_follower_gets_the_list_and_then_each_change_once() {
             s1 hello game-1 hostA
               s1 welcome epoch 101
             s1 register m/7@hostA:1
+              dials hostA:1 of game-1 for m/7
               s1 registered at 2
             s2 open
             s2 hello linkd-1 hostB
@@ -215,11 +248,13 @@ fn a_follower_gets_the_list_and_then_each_change_once() {
               s2 linkd at 3:
             s1 register m/7@hostA:1 m/8@hostA:1
               s2 m/ 3->4: game-1:m/8@hostA:1/101
+              dials hostA:1 of game-1 for m/8
               s1 registered at 4
             s1 register m/7@hostA:1 m/8@hostA:1
               s1 registered at 4
             s1 register m/8@hostA:2
               s2 m/ 4->5: game-1:m/8@hostA:2/101 -game-1:m/7
+              dials hostA:2 of game-1 for m/8
               s1 registered at 5
             s2 follow m/
               s2 m/ at 5: game-1:m/8@hostA:2/101

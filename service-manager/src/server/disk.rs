@@ -23,6 +23,7 @@ mod key {
     pub const EPOCH_MAX: u8 = b'm';
     pub const CLAIM: u8 = b'c';
     pub const IDS: u8 = b'i';
+    pub const OFFLINE: u8 = b'o';
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -34,6 +35,12 @@ struct SavedClaim {
     /// Empty: no node's.
     #[prost(string, tag = "3")]
     node: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct SavedOffline {
+    #[prost(string, repeated, tag = "1")]
+    ids: Vec<String>,
 }
 
 /// The store of a running directory.
@@ -85,6 +92,10 @@ fn change(batch: &mut Batch, save: Save) {
         }
         Save::Unclaim { key } => batch.remove(record(key::CLAIM, &key)),
         Save::Ids { name, next } => batch.put(record(key::IDS, &name), next.to_le_bytes()),
+        Save::Offline { node, ids } if ids.is_empty() => batch.remove(record(key::OFFLINE, node.as_str())),
+        Save::Offline { node, ids } => {
+            batch.put(record(key::OFFLINE, node.as_str()), SavedOffline { ids }.encode_to_vec())
+        }
     };
 }
 
@@ -138,6 +149,10 @@ fn read(key: &[u8], value: &[u8]) -> Result<Option<Save>, Unreadable> {
             let (key, value, ttl) = (name()?.to_owned(), claim.value.into(), Span::millis(claim.ttl_ms));
             Save::Claim { key, value, ttl, node: owner }
         }
+        key::OFFLINE => {
+            let saved = SavedOffline::decode(value).map_err(|error| Unreadable::Odd(error.to_string()))?;
+            Save::Offline { node: node(name()?)?, ids: saved.ids }
+        }
         key::IDS => Save::Ids { name: name()?.to_owned(), next: number()? },
         other => return Err(Unreadable::Odd(format!("nothing is kept under {other}"))),
     }))
@@ -167,6 +182,8 @@ mod tests {
                     node
                 }),
             ("\\PC{1,20}", any::<u64>()).prop_map(|(name, next)| Save::Ids { name, next }),
+            (node(), prop::collection::vec("\\PC{1,9}", 1..4))
+                .prop_map(|(node, ids)| Save::Offline { node, ids }),
         ]
     }
 

@@ -18,6 +18,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status as TonicStatus;
 use wire::directory as msg;
 
+use super::dialer::Dial;
 use super::disk::Disk;
 use super::session::Input;
 use crate::directory::{Action, Directory, Event, Save, Status};
@@ -35,6 +36,8 @@ pub(super) struct Hub {
     outboxes: BTreeMap<Generation, Outbox>,
     status: Arc<Mutex<Status>>,
     disk: Option<Disk>,
+    /// Holds as many as the core has dialled at once.
+    dials: mpsc::Sender<Dial>,
     /// What this turn must save before it says anything.
     saves: Vec<Save>,
     /// What it says, in order.
@@ -49,10 +52,10 @@ struct Outbox {
 }
 
 impl Hub {
-    pub fn new(core: Directory, clock: Clock, disk: Option<Disk>) -> Self {
+    pub fn new(core: Directory, clock: Clock, disk: Option<Disk>, dials: mpsc::Sender<Dial>) -> Self {
         let status = Arc::new(Mutex::new(core.status()));
         let (outboxes, saves, said) = (BTreeMap::new(), Vec::new(), VecDeque::new());
-        Self { core, clock, outboxes, status, disk, saves, said }
+        Self { core, clock, outboxes, status, disk, dials, saves, said }
     }
 
     /// The core's numbers, at most one tick old.
@@ -88,14 +91,17 @@ impl Hub {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Opened { session, outbox, over } => {
+            Input::Opened { session, loopback, outbox, over } => {
                 self.outboxes.insert(session, Outbox { to: outbox, _over: over.drop_guard() });
-                self.step(Event::Opened { session });
+                self.step(Event::Opened { session, loopback });
             }
             Input::Said { session, message } => self.step(Event::Said { session, message }),
             Input::Closed { session } => {
                 self.outboxes.remove(&session);
                 self.step(Event::Closed { session });
+            }
+            Input::Dialled { node, name, address, failed } => {
+                self.step(Event::Dialled { node, name, address, failed });
             }
             // Who asked may have given up.
             Input::Nodes { reply } => drop(reply.send(self.core.nodes())),
@@ -111,6 +117,10 @@ impl Hub {
         for action in actions {
             match action {
                 Action::Save(save) => self.saves.push(save),
+                // Never full, and without a dialler everything ends.
+                Action::Dial { node, name, address } => {
+                    drop(self.dials.try_send(Dial { node, name, address }));
+                }
                 action => self.said.push_back(action),
             }
         }
@@ -144,6 +154,8 @@ impl Hub {
         metrics::gauge!("linkstead_directory_services").set(status.services as f64);
         metrics::gauge!("linkstead_directory_sessions").set(status.sessions as f64);
         metrics::gauge!("linkstead_directory_claims").set(status.claims as f64);
+        metrics::gauge!("linkstead_directory_unreachable").set(status.unreachable as f64);
+        metrics::gauge!("linkstead_directory_left_behind").set(status.left as f64);
         metrics::gauge!("linkstead_directory_revision").set(status.revision as f64);
         if let Some(disk) = &self.disk {
             metrics::gauge!("linkstead_directory_store_bytes").set(disk.size_bytes() as f64);
@@ -172,8 +184,8 @@ fn perform(outboxes: &mut BTreeMap<Generation, Outbox>, action: Action) -> Optio
             outboxes.remove(&session);
             None
         }
-        // Saved before.
-        Action::Save(_) => None,
+        // Done before.
+        Action::Save(_) | Action::Dial { .. } => None,
         Action::Count(cause) => {
             metrics::counter!("linkstead_directory_sessions_total", "cause" => cause.name()).increment(1);
             None

@@ -1,5 +1,6 @@
 //! The shell of the directory: tonic sessions in front, one loop around the core, the ops port beside it.
 
+mod dialer;
 mod disk;
 mod hub;
 mod operate;
@@ -22,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::ServiceManagerConfig;
-use crate::directory::{Directory, Save};
+use crate::directory::{DIALLING_MAX, Directory, Save};
 use disk::Disk;
 use hub::Hub;
 use operate::Operator;
@@ -111,7 +112,9 @@ pub async fn run_over<N: NetIo>(
     config.check().map_err(ServeError::Config)?;
     let (core, disk) = remember(config, &parts).await?;
     let (inputs, receiver) = mpsc::channel(INPUTS_MAX);
-    let hub = Hub::new(core, parts.clock, disk);
+    let (dials, to_dial) = mpsc::channel(DIALLING_MAX);
+    let hub = Hub::new(core, parts.clock, disk, dials);
+    let dialling = dialer::run(net.clone(), to_dial, inputs.clone());
     let operator = Arc::new(Operator::new(&parts, config.store, hub.status(), inputs.clone()));
     // Everything ends with `over`: by cancel, at the end of a stop, or because one part failed.
     let over = cancel.child_token();
@@ -138,6 +141,7 @@ pub async fn run_over<N: NetIo>(
         () = cancel.cancelled() => {}
         () = stop => {}
         ended = hub => ended?,
+        () = dialling => {}
         served = sessions => served?,
         served = ops => served?,
     }

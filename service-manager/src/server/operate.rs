@@ -54,6 +54,8 @@ impl Operate for Operator {
             "sessions": status.sessions,
             "services": status.services,
             "claims": status.claims,
+            "unreachable": status.unreachable,
+            "left_behind": status.left,
             "epoch_max": status.epoch_max.0,
             "lifecycle": lifecycle_json(self.shutdown.statistics()),
         })

@@ -1,7 +1,7 @@
 //! One session's way to the core: a thin tonic adapter, and the reading half over message types. It decides nothing but
 //! that a node speaks for itself only, which the connection knows and the core does not.
 
-use base::{Generation, Generations};
+use base::{Generation, Generations, NodeId};
 use net::hello::Proof;
 use node::directory::NodeInfo;
 use node::listen::Caller;
@@ -21,6 +21,8 @@ use crate::directory::Refusal;
 pub enum Input {
     Opened {
         session: Generation,
+        /// It comes from this machine.
+        loopback: bool,
         outbox: mpsc::Sender<Result<msg::FromDirectory, Status>>,
         /// Cancelled when the core is done with the session.
         over: CancellationToken,
@@ -31,6 +33,13 @@ pub enum Input {
     },
     Closed {
         session: Generation,
+    },
+    /// An address was dialled; `failed`: why it could not be.
+    Dialled {
+        node: NodeId,
+        name: String,
+        address: String,
+        failed: Option<String>,
     },
     /// An operator asks who is here.
     Nodes {
@@ -62,20 +71,21 @@ impl Directory for Sessions {
     ) -> Result<Response<Self::SessionStream>, Status> {
         let (outbox, answers) = mpsc::channel(self.outbox_max);
         let caller = request.extensions().get::<Caller>().cloned();
-        let Some(Caller { proof, .. }) = caller else {
+        let Some(caller) = caller else {
             return Err(Status::internal("a connection without an address; this is a fault of ours"));
         };
         let generation = self.generations.lock().begin();
-        tokio::spawn(session(generation, proof, request.into_inner(), outbox, self.inputs.clone()));
+        let from = request.into_inner();
+        tokio::spawn(session(generation, caller, from, outbox, self.inputs.clone()));
         Ok(Response::new(ReceiverStream::new(answers)))
     }
 }
 
 /// Hands what a node says to the core, until either is done. `outbox` is where the core answers. A hello that says
-/// something else than `proof` is refused here.
+/// something else than the caller's proof is refused here.
 pub async fn session<S, E>(
     generation: Generation,
-    proof: Proof,
+    caller: Caller,
     mut from: S,
     outbox: mpsc::Sender<Result<msg::FromDirectory, Status>>,
     inputs: mpsc::Sender<Input>,
@@ -84,7 +94,8 @@ pub async fn session<S, E>(
 {
     let over = CancellationToken::new();
     let answers = outbox.clone();
-    let opened = Input::Opened { session: generation, outbox, over: over.clone() };
+    let loopback = caller.is_loopback();
+    let opened = Input::Opened { session: generation, loopback, outbox, over: over.clone() };
     if inputs.send(opened).await.is_err() {
         return;
     }
@@ -96,7 +107,7 @@ pub async fn session<S, E>(
         };
         let said = match message {
             Some(Ok(msg::ToDirectory { kind: Some(message) })) => {
-                if let Err(refusal) = judge(&proof, &message) {
+                if let Err(refusal) = judge(&caller.proof, &message) {
                     tracing::warn!(code = refusal.code.name, why = %refusal.text, "a node was refused");
                     let refused = from_directory::Kind::Refused(refusal.message());
                     // A peer whose queue is full does not listen either way.
@@ -136,7 +147,8 @@ mod tests {
         let said = [None, Some(known.clone()), None].map(|kind| Ok::<_, Status>(msg::ToDirectory { kind }));
         let (outbox, _answers) = mpsc::channel(1);
         let (inputs, mut heard) = mpsc::channel(8);
-        session(Generation(1), Proof::Simulated, tokio_stream::iter(said), outbox, inputs).await;
+        let caller = Caller { addr: ([127, 0, 0, 1], 9).into(), proof: Proof::Simulated };
+        session(Generation(1), caller, tokio_stream::iter(said), outbox, inputs).await;
         assert!(matches!(heard.recv().await, Some(Input::Opened { .. })));
         let Some(Input::Said { message, .. }) = heard.recv().await else { panic!("it was not heard") };
         assert_eq!(message, known);

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 mod joining;
+mod observing;
 mod restart;
 mod world;

@@ -67,6 +67,12 @@ pub const FAULTS: &[Fault] = &[
         filter: "with_a_store_a_restart_forgets_nothing",
     },
     Fault {
+        name: "directory_drops_offline_notices",
+        package: "service-manager",
+        breaks: "what a node leaves behind is forgotten when the first one declines it",
+        filter: "others_are_asked_in_turn",
+    },
+    Fault {
         name: "directory_repeats_ids",
         package: "service-manager",
         breaks: "a block of ids is given twice",

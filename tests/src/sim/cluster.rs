@@ -273,5 +273,6 @@ impl Cluster {
 /// The defaults of `[service_manager]`, or shorter ones in the same proportions.
 fn terms(brisk: bool) -> Terms {
     let [heartbeat, ttl, warming] = if brisk { [2, 6, 6] } else { [5, 15, 15] }.map(Span::secs);
-    Terms { heartbeat, ttl, warming, probe: Span::secs(1), hello: Span::secs(10) }
+    let (probe, hello, offline_linger) = (Span::secs(1), Span::secs(10), Span::secs(60));
+    Terms { heartbeat, ttl, warming, probe, hello, offline_linger }
 }

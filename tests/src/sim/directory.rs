@@ -26,6 +26,7 @@ const LIMITS: Limits = Limits {
     claims: 64,
     claim_ttl: Span::secs(600),
     id_names: 8,
+    offline_ids: 4,
 };
 
 #[derive(Debug)]
@@ -76,7 +77,7 @@ impl DirectoryNode {
         let known = Session { conn, start, node: String::new(), claimed: 0, over: false };
         self.sessions.insert(session, known);
         self.by_conn.insert(conn, session);
-        self.step(env, session, Event::Opened { session });
+        self.step(env, session, Event::Opened { session, loopback: true });
     }
 
     pub fn message(&mut self, env: &mut Env, conn: ConnId, message: To) {
@@ -126,7 +127,7 @@ impl DirectoryNode {
                     }
                 }
                 Action::Close { session } => self.close(env, session),
-                Action::Count(_) | Action::Save(_) => {}
+                Action::Count(_) | Action::Save(_) | Action::Dial { .. } => {}
             }
         }
     }

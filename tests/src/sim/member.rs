@@ -246,7 +246,11 @@ impl Member {
             match action {
                 view::Action::Subscribe { name } => {
                     if let Some(conn) = self.conn() {
-                        env.send(self.me, conn, Talk::To(To::Subscribe(msg::Subscribe { name })));
+                        env.send(
+                            self.me,
+                            conn,
+                            Talk::To(To::Subscribe(msg::Subscribe { name, loads: false })),
+                        );
                     }
                 }
                 view::Action::Changed { .. } => news = Some(News::Listed),

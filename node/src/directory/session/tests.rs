@@ -104,7 +104,8 @@ async fn a_node_says_which_epoch_it_has_and_which_it_has_seen() {
     let _all = directory.subscribe("/");
     let mut peer = Peer::admit(&directory, 7).await;
     let other = msg::Service { name: "m".to_owned(), ..Default::default() };
-    let other = msg::Instance { node: "game-2".to_owned(), epoch: 90, service: Some(other) };
+    let other =
+        msg::Instance { node: "game-2".to_owned(), epoch: 90, service: Some(other), unreachable: false };
     let list =
         msg::Snapshot { name: "/".to_owned(), revision: 3, instances: vec![other], ..Default::default() };
     peer.say(From::Snapshot(list)).await;

@@ -13,7 +13,12 @@ fn instance(text: &str) -> Instance {
     let (node, rest) = text.split_once(':').unwrap();
     let (name, epoch) = rest.rsplit_once('/').unwrap();
     let service = Service { name: name.to_owned(), ..Service::default() };
-    Instance { node: NodeId::new(node).unwrap(), epoch: Epoch(epoch.parse().unwrap()), service }
+    Instance {
+        node: NodeId::new(node).unwrap(),
+        epoch: Epoch(epoch.parse().unwrap()),
+        service,
+        unreachable: false,
+    }
 }
 
 /// `follow m/`, `connected`, `list m/ 3 [warming] [more] game-1:m/7/1`, `delta m/ 3->4 +game-1:m/7/1 -game-1:m/8`,

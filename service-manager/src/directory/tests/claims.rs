@@ -260,7 +260,7 @@ proptest! {
                     let session = *sessions.entry(node).or_insert_with(|| {
                         next += 1;
                         let session = Generation(next);
-                        core.step(now, Event::Opened { session }, &mut Vec::new());
+                        core.step(now, Event::Opened { session, loopback: true }, &mut Vec::new());
                         let hello = hello(&format!("n{node}"), "h", 0, 0);
                         core.step(now, Event::Said { session, message: hello }, &mut Vec::new());
                         session

@@ -139,7 +139,7 @@ impl World {
                 }
                 self.next += 1;
                 self.slots.insert(*slot, Generation(self.next));
-                self.step(Event::Opened { session: Generation(self.next) });
+                self.step(Event::Opened { session: Generation(self.next), loopback: true });
             }
             Step::Hello { session, node, keep_epoch } => {
                 let node = format!("node-{node}");
@@ -218,7 +218,7 @@ proptest! {
             let session = Generation(at as u64 + 1);
             let mut actions = Vec::new();
             let now = Mono(micros);
-            core.step(now, Event::Opened { session }, &mut actions);
+            core.step(now, Event::Opened { session, loopback: true }, &mut actions);
             core.step(now, Event::Said { session, message: hello(&format!("n{node}"), "h", 0, 0) }, &mut actions);
             let epoch = actions.iter().find_map(|action| match action {
                 Action::Send { message: From::Welcome(welcome), .. } => Some(welcome.epoch),

@@ -13,6 +13,7 @@ impl Disk {
             Save::EpochMax { .. } => "m".to_owned(),
             Save::Claim { key, .. } | Save::Unclaim { key } => format!("c{key}"),
             Save::Ids { name, .. } => format!("i{name}"),
+            Save::Offline { node, .. } => format!("o{node}"),
         };
         match save {
             Save::ForgetEpoch { .. } | Save::Unclaim { .. } => drop(self.0.remove(&key)),
@@ -233,6 +234,74 @@ fn ids_are_given_once_whatever_happens_between() {
         "s1 open
          s1 hello game-1 hostA 1
          s1 ids guild 10",
+    ]));
+}
+
+/// Holds: Q26.
+#[test]
+fn what_was_left_behind_while_the_directory_was_away_is_handed_over() {
+    expect![[r#"
+        # life 1
+        s1 open
+        s1 hello game-1 hostA
+          saves game-1 has epoch 1
+          s1 welcome epoch 1
+        s1 names timers
+          saves game-1 leaves [timers]
+        s2 open
+        s2 hello game-2 hostB
+          saves game-2 has epoch 2
+          s2 welcome epoch 2
+        s2 names timers
+          saves game-2 leaves [timers]
+        # life 2
+        s2 open
+        s2 hello game-2 hostB 2
+          s2 welcome epoch 2 warming
+        s2 names timers
+          saves game-2 leaves [timers]
+        +10s
+        s2 beat 1
+          s2 beat 1
+        +10s
+          s2 warm at 1
+        s2 beat 2
+          s2 beat 2
+        +10s
+          s2 asked 1: timers of game-1/1
+        s2 takes 1
+          saves game-1 leaves []
+        # life 3
+        s2 open
+        s2 hello game-2 hostB 2
+          s2 welcome epoch 2 warming
+        s2 names
+          saves game-2 leaves []
+        +10s
+        s2 beat 1
+          s2 beat 1
+    "#]]
+    .assert_eq(&lives(&[
+        "s1 open
+         s1 hello game-1 hostA
+         s1 names timers
+         s2 open
+         s2 hello game-2 hostB
+         s2 names timers",
+        "s2 open
+         s2 hello game-2 hostB 2
+         s2 names timers
+         +10s
+         s2 beat 1
+         +10s
+         s2 beat 2
+         +10s
+         s2 takes 1",
+        "s2 open
+         s2 hello game-2 hostB 2
+         s2 names
+         +10s
+         s2 beat 1",
     ]));
 }
 

@@ -4,6 +4,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use wire::directory::{from_directory::Kind as From, to_directory::Kind as To};
 
 use net::hello::Proof;
+use node::listen::Caller;
 
 use super::*;
 use crate::config::ServiceManagerConfig;
@@ -23,7 +24,8 @@ impl World {
         let clock = Clock::start();
         let (inputs, receiver) = mpsc::channel(8);
         let over = CancellationToken::new();
-        let hub = Hub::new(Directory::new(settings, clock.now()), clock, None);
+        let (dials, _) = mpsc::channel(1);
+        let hub = Hub::new(Directory::new(settings, clock.now()), clock, None, dials);
         tokio::spawn(hub.run(receiver, over.clone()));
         Self { inputs, over, sessions: 0 }
     }
@@ -37,9 +39,15 @@ impl World {
         let (to, from) = mpsc::channel(64);
         let (outbox, answers) = mpsc::channel(outbox_max);
         self.sessions += 1;
-        let proof = Proof::Loopback(([127, 0, 0, 1], 9).into());
-        let session =
-            session(Generation(self.sessions), proof, ReceiverStream::new(from), outbox, self.inputs.clone());
+        let addr = ([127, 0, 0, 1], 9).into();
+        let caller = Caller { addr, proof: Proof::Loopback(addr) };
+        let session = session(
+            Generation(self.sessions),
+            caller,
+            ReceiverStream::new(from),
+            outbox,
+            self.inputs.clone(),
+        );
         tokio::spawn(session);
         let (cluster, proto) = ("c".to_owned(), crate::directory::PROTO);
         let hello = msg::Hello { cluster, node: node.to_owned(), proto, ..Default::default() };
@@ -62,7 +70,7 @@ async fn a_session_that_does_not_read_is_closed_and_others_are_served() {
     let (slow, mut unread) = world.join("slow", 4).await;
     let (quick, mut read) = world.join("quick", 64).await;
     assert!(matches!(heard(&mut read).await, Some(From::Welcome(_))));
-    say(&slow, To::Subscribe(msg::Subscribe { name: "m/".to_owned() })).await;
+    say(&slow, To::Subscribe(msg::Subscribe { name: "m/".to_owned(), loads: false })).await;
     for seq in 0..8 {
         let name = format!("m/{seq}");
         let service = msg::Service { name, ..Default::default() };
