@@ -60,17 +60,11 @@ pub async fn run(options: &Options) -> Result<()> {
     }
     let data = tempfile::tempdir().context("a folder for the store")?;
     let folder = data.path().join("directory").to_string_lossy().into_owned();
-    let directory = [
-        "bench-part",
-        "directory",
-        "--store",
-        options.store.as_str(),
-        "--data-dir",
-        &folder,
-        "--ttl-seconds",
-        "60",
-    ];
-    let directory = process::start(process::ourselves(&directory, false)?)?;
+    let mut args = vec!["bench-part", "directory", "--store", options.store.as_str(), "--ttl-seconds", "60"];
+    if options.store.on_disk().is_some() {
+        args.extend(["--data-dir", &folder]);
+    }
+    let directory = process::start(process::ourselves(&args, false)?)?;
     for workload in chosen {
         measure(options, workload, &directory)?;
     }

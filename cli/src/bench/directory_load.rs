@@ -127,7 +127,7 @@ async fn join_again_and_again(
         let mut session = Session::open(&addr, &format!("join-{index}-{start_of_it}")).await?;
         session.register(1).await?;
         let now = Instant::now();
-        session.say(To::Bye(msg::Bye {})).await?;
+        session.leave().await?;
         if now >= end {
             break;
         }
@@ -157,31 +157,30 @@ async fn fan_out(plan: &Plan) -> Result<Seen> {
     let start = Instant::now() + WARM;
     let end = start + Duration::from_millis(plan.measure_ms);
     let (mut each, mut last) = (histogram()?, histogram()?);
-    let mut began = start;
+    let mut warm_until = start;
     for seq in 2.. {
+        let said = Instant::now();
         let revision = source.register(seq).await?;
-        let acknowledged = Instant::now();
-        let mut latest = acknowledged;
+        let mut latest = said;
         for _ in 0..plan.sessions {
             let (saw, at) = next(&mut seen).await?;
             if saw != revision {
                 bail!("a follower saw revision {saw} instead of {revision}");
             }
             latest = latest.max(at);
-            if acknowledged >= start {
-                each.saturating_record(at.saturating_duration_since(acknowledged).as_nanos() as u64);
+            if said >= start {
+                each.saturating_record((at - said).as_nanos() as u64);
             }
         }
-        if acknowledged >= start {
-            last.saturating_record((latest - acknowledged).as_nanos() as u64);
-        } else {
-            began = Instant::now();
+        match said >= start {
+            true => last.saturating_record((latest - said).as_nanos() as u64),
+            false => warm_until = Instant::now(),
         }
         if latest >= end {
             break;
         }
     }
-    let measured = measured(&each, began.elapsed().as_secs_f64());
+    let measured = measured(&each, warm_until.elapsed().as_secs_f64());
     Ok(Seen { measured, last_p50_us: micros(&last, 0.5), last_p99_us: micros(&last, 0.99) })
 }
 
@@ -240,6 +239,13 @@ impl Session {
     async fn hear(&mut self) -> Result<From> {
         let message = self.from.message().await?.context("the directory has ended the session")?;
         message.kind.context("a message without content")
+    }
+
+    /// Says goodbye, and waits until the directory has heard it.
+    async fn leave(mut self) -> Result<()> {
+        self.say(To::Bye(msg::Bye {})).await?;
+        while self.from.message().await?.is_some() {}
+        Ok(())
     }
 
     /// Offers something else than before and waits for the acknowledgement; answers the revision.

@@ -184,11 +184,14 @@ async fn measure(options: &Options, workload: &Workload, subjects: &[Subject]) -
 /// One round: a load process of its own.
 fn load(options: &Options, workload: &Workload, subject: &Subject) -> Result<Measured> {
     let measure_ms = (options.seconds * 1_000.0 / f64::from(ROUNDS)).max(50.0) as u64;
-    let numbers = [workload.sessions.to_string(), workload.window.to_string(), measure_ms.to_string()];
-    let [sessions, window, measure_ms] = &numbers;
+    let warm_ms = (workload.sessions as u64 / 4).max(300);
+    let numbers =
+        [workload.sessions as u64, workload.window as u64, measure_ms, warm_ms].map(|n| n.to_string());
+    let [sessions, window, measure_ms, warm_ms] = &numbers;
     let mut args =
         vec!["bench-part", "load", "--addr", &subject.addr, "--sessions", sessions, "--window", window];
-    args.extend(["--measure-ms", measure_ms]);
+    // The first request of each session binds it to a provider, which is not what is measured.
+    args.extend(["--measure-ms", measure_ms, "--warm-ms", warm_ms]);
     if subject.login {
         args.push("--login");
     }

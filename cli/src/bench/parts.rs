@@ -52,8 +52,8 @@ pub struct Directory {
     #[arg(long, default_value = "memory", value_parser = store_kind)]
     store: StoreKind,
     /// The folder of a store on a disk.
-    #[arg(long, default_value = "")]
-    data_dir: PathBuf,
+    #[arg(long)]
+    data_dir: Option<PathBuf>,
     /// How long a node may be silent.
     #[arg(long, default_value_t = 15)]
     ttl_seconds: u64,
@@ -133,7 +133,7 @@ async fn directory(options: Directory) -> anyhow::Result<()> {
     let config = service_manager::ServiceManagerConfig {
         warming: Some(node::config::Time::millis(0)),
         store,
-        data_dir,
+        data_dir: data_dir.unwrap_or_default(),
         ttl: node::config::Time::secs(ttl_seconds),
         ..Default::default()
     };
