@@ -122,6 +122,7 @@ impl Cluster {
         let started = within(&name, linkd::start(&config, env)).await?;
         let linkd = Arc::new(started.map_err(|error| Failed::Usage(error.to_string()))?);
         let shutdown = Shutdown::new(Budgets::NONE, Clock::start()).context("budgets")?;
+        tokio::spawn(end_when_told(linkd.clone(), directory.clone(), shutdown.clone()));
         let operator = linkd::Operator { linkd: linkd.clone(), directory, shutdown: shutdown.clone() };
         part.serve_ops(listener, shutdown, operator)?;
         say.line(&format!(
@@ -256,6 +257,15 @@ fn listen(addr: SocketAddr) -> Result<(tokio::net::TcpListener, SocketAddr), Fai
 async fn within<T>(name: &str, starting: impl Future<Output = T>) -> Result<T, Failed> {
     let late = || Failed::Running(anyhow::anyhow!("{name} was not ready within {} s", READY.as_secs()));
     tokio::time::timeout(READY, starting).await.map_err(|_| late())
+}
+
+/// Stops one linkd of the cluster when an operator says so; the others go on.
+async fn end_when_told(linkd: Arc<linkd::Linkd>, directory: Directory, shutdown: Shutdown) {
+    if let Err(error) = shutdown.run(|| async { linkd.close_port() }, || async { Ok(()) }).await {
+        tracing::warn!(%error, "the stop was not clean");
+    }
+    linkd.stop().await;
+    directory.leave().await;
 }
 
 type Serving = JoinHandle<Result<(), service_manager::ServeError>>;

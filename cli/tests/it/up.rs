@@ -76,6 +76,23 @@ fn a_provider_is_closed_and_opened_and_every_linkd_knows() {
     assert!(code == 2 && err.contains("game-1"), "{code}: {err}");
 }
 
+/// One gateway of `up` stops alone, as one of many processes does.
+#[test]
+fn one_node_stops_and_the_others_go_on() {
+    let mut up = Process::start(&FREE);
+    let line = up.wait_for("service-manager-1");
+    let ops = addr_after(&line, "ops ");
+    up.wait_for("the cluster is up");
+    let (code, out, err) = output(&["stop", "linkd-2", "--json", "--ops", &ops]);
+    assert_eq!((code, out.trim()), (0, r#"{"stopped":["linkd-2"]}"#), "{err}");
+    let (_, out, _) = output(&["topology", "--json", "--ops", &ops]);
+    let nodes: Vec<Value> = serde_json::from_str(&out).unwrap();
+    let linkds: Vec<_> = nodes.iter().filter(|n| n["role"] == "linkd").map(|n| &n["node"]).collect();
+    assert_eq!(linkds, ["linkd-1"], "{out}");
+    up.signal("INT");
+    assert!(up.end().success(), "{:#?}", up.seen);
+}
+
 #[test]
 fn bots_play_and_one_summary_comes_out() {
     let (code, out, err) = output(&[&FREE[..], &["--bots", "20", "--seconds", "2", "--json"]].concat());
