@@ -106,7 +106,7 @@ async fn providers_without_a_linkd_say_so_and_serve_when_one_comes() {
     }
     left_waiting(&mut games);
     let began = Instant::now();
-    let mut linkds = vec![("linkd-1", world.start("linkd-1")), ("linkd-2", world.start("linkd-2"))];
+    let mut linkds = [("linkd-1", world.start("linkd-1")), ("linkd-2", world.start("linkd-2"))];
     for (node, process) in linkds.iter_mut().chain(&mut games) {
         process.wait_within(&ready(node), SERVES);
     }
