@@ -1,6 +1,7 @@
 //! What crosses between threads: a bounded queue into one worker, and a bell.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crossbeam::queue::ArrayQueue;
 use tokio::sync::Notify;
@@ -13,6 +14,8 @@ pub struct Mailbox<T>(Arc<Inner<T>>);
 struct Inner<T> {
     queue: ArrayQueue<T>,
     bell: Notify,
+    /// The worker has ended: nobody opens letters any more.
+    closed: AtomicBool,
 }
 
 impl<T> Clone for Mailbox<T> {
@@ -24,14 +27,33 @@ impl<T> Clone for Mailbox<T> {
 impl<T> Mailbox<T> {
     /// At most `letters_max` wait.
     pub fn new(letters_max: usize) -> Self {
-        Self(Arc::new(Inner { queue: ArrayQueue::new(letters_max), bell: Notify::new() }))
+        Self(Arc::new(Inner {
+            queue: ArrayQueue::new(letters_max),
+            bell: Notify::new(),
+            closed: AtomicBool::new(false),
+        }))
     }
 
-    /// Full: the letter comes back, and the sender says so to whoever asked.
+    /// Full or closed: the letter comes back, and the sender says so to whoever asked.
     pub fn post(&self, letter: T) -> Result<(), T> {
+        if self.0.closed.load(Ordering::Acquire) {
+            return Err(letter);
+        }
         self.0.queue.push(letter)?;
         self.0.bell.notify_one();
+        // It may have been closed between the two.
+        self.discard_if_closed();
         Ok(())
+    }
+
+    /// The receiver ends. What nobody has opened is dropped, and with it whatever its sender waits on.
+    pub fn close(&self) {
+        self.0.closed.store(true, Ordering::SeqCst);
+        self.discard_if_closed();
+    }
+
+    fn discard_if_closed(&self) {
+        while self.0.closed.load(Ordering::SeqCst) && self.0.queue.pop().is_some() {}
     }
 
     /// The next letter. One receiver only. Cancel-safe.
@@ -47,7 +69,19 @@ impl<T> Mailbox<T> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::oneshot;
+
     use super::*;
+
+    #[tokio::test]
+    async fn who_waits_on_a_letter_to_a_closed_box_waits_no_more() {
+        let mailbox = Mailbox::new(2);
+        let (opened, waits) = oneshot::channel::<()>();
+        assert!(mailbox.post(opened).is_ok());
+        mailbox.close();
+        assert!(waits.await.is_err());
+        assert!(mailbox.post(oneshot::channel().0).is_err());
+    }
 
     #[tokio::test]
     async fn letters_arrive_in_order_and_the_box_is_bounded() {

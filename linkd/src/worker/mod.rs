@@ -159,7 +159,7 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let fan = worker.with(|state| state.fan.clone());
     let mut registered: Option<Arc<BTreeSet<ModuleId>>> = None;
-    let mut stopping = None;
+    let mut stopping = Vec::new();
     loop {
         tokio::select! {
             biased;
@@ -188,7 +188,7 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                 Letter::Stop(done) => {
                     worker.closing.cancel();
                     worker.step(Event::Stop);
-                    stopping = Some(done);
+                    stopping.push(done);
                 }
             },
             () = fan.notified() => {
@@ -208,9 +208,11 @@ async fn receive<N: NetIo>(io: N, worker: Rc<Worker>, shared: Shared, mailbox: M
                 }
             }
         }
-        if stopping.is_some() && worker.is_empty() {
+        if !stopping.is_empty() && worker.is_empty() {
             worker.part();
-            if let Some(done) = stopping.take() {
+            mailbox.close();
+            for done in stopping {
+                // Who asked may have given up.
                 let _ = done.send(());
             }
             return;
