@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
@@ -257,46 +257,46 @@ pub fn copy_repository(target: &Path) -> Result<PathBuf> {
     Ok(to)
 }
 
-/// Copies `files` with their age, so that the second page doesn't build everything
-/// anew. A file that a page has changed looks new instead, or cargo would keep what
-/// it built of the change.
+/// Copies `files` with an age that lets the second page build only what is another than it was built of: the source's when
+/// nothing stands there, that of an equal copy, and now for whatever a page or somebody else has changed.
 fn copy(from: &Path, files: &[String], to: &Path) -> Result<()> {
-    let aged: Vec<bool> = files.iter().map(|path| !changed(&from.join(path), &to.join(path))).collect();
+    let ages = files.iter().map(|path| age(&from.join(path), &to.join(path)));
+    let ages = ages.collect::<Result<Vec<_>>>()?;
     if to.exists() {
         std::fs::remove_dir_all(to).with_context(|| format!("cannot clear {}", to.display()))?;
     }
     let mut folders = BTreeSet::new();
-    for (path, aged) in files.iter().zip(aged) {
+    for (path, age) in files.iter().zip(ages) {
         let goal = to.join(path);
         let folder = goal.parent().unwrap_or(to);
         std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         std::fs::copy(from.join(path), &goal).with_context(|| format!("cannot copy {path}"))?;
-        if aged {
-            date(&from.join(path), &goal)?;
+        if let Some(age) = age {
+            date(&goal, age)?;
         }
         folders.extend(Path::new(path).ancestors().skip(1).map(Path::to_owned));
     }
     // Last, since each file changes the age of its folder. Build scripts that watch a
     // folder ask for it.
-    folders.iter().try_for_each(|folder| date(&from.join(folder), &to.join(folder)))
+    folders.iter().try_for_each(|folder| date(&to.join(folder), modified(&from.join(folder))?))
 }
 
-/// Whether the copy that stands there is another than would be made.
-fn changed(file: &Path, copy: &Path) -> bool {
-    let look = |path: &Path| std::fs::metadata(path).and_then(|meta| Ok((meta.modified()?, meta.len())));
-    match (look(file), look(copy)) {
-        (Ok(file), Ok(copy)) => file != copy,
-        (_, there) => there.is_ok(),
-    }
+/// How old a copy of `file` over the one that stands there must look; `None` is new.
+fn age(file: &Path, copy: &Path) -> Result<Option<SystemTime>> {
+    let Ok(before) = std::fs::read(copy) else { return modified(file).map(Some) };
+    let now = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    if before == now { modified(copy).map(Some) } else { Ok(None) }
 }
 
-/// Gives `copy` the age of `from`; either may be a folder.
-fn date(from: &Path, copy: &Path) -> Result<()> {
-    let dated = || {
-        let modified = std::fs::metadata(from)?.modified()?;
-        std::fs::File::open(copy)?.set_modified(modified)
-    };
-    dated().with_context(|| format!("cannot date {}", copy.display()))
+fn modified(path: &Path) -> Result<SystemTime> {
+    let modified = || std::fs::metadata(path)?.modified();
+    modified().with_context(|| format!("cannot tell the age of {}", path.display()))
+}
+
+/// Gives a file or folder this age.
+fn date(path: &Path, age: SystemTime) -> Result<()> {
+    let dated = || std::fs::File::open(path)?.set_modified(age);
+    dated().with_context(|| format!("cannot date {}", path.display()))
 }
 
 #[cfg(test)]
@@ -390,5 +390,9 @@ mod tests {
         copy(&from, &files, &to).unwrap();
         assert!(same("a/b/c.proto") && same("a") && !same("a/d.rs"));
         assert_eq!(std::fs::read_to_string(to.join("a/d.rs")).unwrap(), "one");
+        // Once.
+        let built = age(to.join("a/d.rs"));
+        copy(&from, &files, &to).unwrap();
+        assert!(same("a/b/c.proto") && same("a") && age(to.join("a/d.rs")) == built);
     }
 }
