@@ -23,7 +23,6 @@ const TRY: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_micros(LEASE.0);
 
 /// The kicks of a provider.
-#[derive(Default)]
 pub(crate) struct Kicking {
     state: Mutex<State>,
     /// There is none under way, which is the usual case for whoever asks about a session.
@@ -33,6 +32,7 @@ pub(crate) struct Kicking {
 #[derive(Default)]
 struct State {
     core: Kicks,
+    /// For each that the core knows.
     orders: BTreeMap<LinkRef, Order>,
 }
 
@@ -57,12 +57,13 @@ impl Kicking {
 pub(crate) async fn kick(hub: &Arc<Hub>, link: &LinkRef, code: i32, text: &str) -> Result<()> {
     let (waiter, done) = oneshot::channel();
     let kick = message::Kick { link_sid: link.sid.0, code, text: text.to_owned(), report_only: false };
-    {
+    let asked = {
         let mut state = hub.kicking.state.lock();
         let order = state.orders.entry(link.clone()).or_insert_with(|| Order { kick, waiters: Vec::new() });
         order.waiters.push(waiter);
-    }
-    step(hub, Event::Begin(link.clone()));
+        state.step(hub, Event::Begin(link.clone()))
+    };
+    asked.into_iter().for_each(|(link, kick)| ask(hub, link, kick));
     let late =
         || Error::framework(&code::UNAVAILABLE, format!("{} has not confirmed the kick yet", link.linkd));
     let stopped = || Error::framework(&code::SHUTTING_DOWN, "the provider stopped meanwhile");
@@ -76,42 +77,41 @@ pub(crate) async fn kick(hub: &Arc<Hub>, link: &LinkRef, code: i32, text: &str) 
 
 /// Steps the core and does what it says.
 pub(crate) fn step(hub: &Arc<Hub>, event: Event<'_>) {
-    let mut actions = Vec::new();
-    let mut asked = Vec::new();
-    {
-        let mut state = hub.kicking.state.lock();
-        state.core.step(hub.clock.now(), event, &mut actions);
-        hub.kicking.none.store(state.core.is_empty(), Ordering::Release);
-        for action in actions {
-            match action {
-                Action::Ask(link) => {
-                    let kick = state.orders.get(&link).map(|order| order.kick.clone());
-                    asked.extend(kick.map(|kick| (link, kick)));
-                }
-                Action::Done(link) => state.tell(&link, Ok(())),
-                Action::Refused(link) => {
-                    let text = "too many kicks wait for their linkds";
-                    state.tell(&link, Err(Error::framework(&code::BUSY, text)));
-                }
-            }
-        }
-    }
-    for (link, kick) in asked {
-        ask(hub, link, kick);
-    }
+    let asked = hub.kicking.state.lock().step(hub, event);
+    asked.into_iter().for_each(|(link, kick)| ask(hub, link, kick));
 }
 
 impl State {
+    /// Whom to ask now, outside of the lock.
+    fn step(&mut self, hub: &Hub, event: Event<'_>) -> Vec<(LinkRef, message::Kick)> {
+        let (mut actions, mut asked) = (Vec::new(), Vec::new());
+        self.core.step(hub.clock.now(), event, &mut actions);
+        hub.kicking.none.store(self.core.is_empty(), Ordering::Release);
+        for action in actions {
+            match action {
+                Action::Ask(link) => {
+                    let kick = self.orders.get(&link).map(|order| order.kick.clone());
+                    asked.extend(kick.map(|kick| (link, kick)));
+                }
+                Action::Done(link) => self.tell(&link, Ok(())),
+                Action::Refused(link) => {
+                    let text = "too many kicks wait for their linkds";
+                    self.tell(&link, Err(Error::framework(&code::BUSY, text)));
+                }
+            }
+        }
+        // Who was told already is forgotten by the core without a word.
+        if self.orders.len() > self.core.len() {
+            self.orders.retain(|link, _| self.core.contains(link));
+        }
+        asked
+    }
+
     fn tell(&mut self, link: &LinkRef, outcome: Result<()>) {
-        // A kick that is over but not forgotten keeps its words.
-        let kept = self.core.contains(link);
         let Some(order) = self.orders.get_mut(link) else { return };
         for waiter in order.waiters.drain(..) {
             // Who waits no longer needs no answer.
             let _ = waiter.send(outcome.clone());
-        }
-        if !kept {
-            self.orders.remove(link);
         }
     }
 }

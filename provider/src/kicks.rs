@@ -104,6 +104,10 @@ impl Kicks {
         self.kicks.is_empty()
     }
 
+    pub fn len(&self) -> usize {
+        self.kicks.len()
+    }
+
     fn begin(&mut self, link: LinkRef, actions: &mut Vec<Action>) {
         if self.listed.get(&link.linkd).is_some_and(|epoch| *epoch > link.epoch) {
             return actions.push(Action::Done(link));
