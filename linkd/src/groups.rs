@@ -43,10 +43,11 @@ pub async fn watch(directory: Directory, prefixes: Vec<String>, shared: Shared) 
     let mut groups: BTreeMap<String, Group> = BTreeMap::new();
     loop {
         for summary in shared.summaries.iter() {
+            let room = (GROUPS_MAX + 1).saturating_sub(known.len());
             let summary = summary.load();
-            known.extend(
-                summary.groups.iter().filter(|group| !known.contains(*group)).cloned().collect::<Vec<_>>(),
-            );
+            let new = summary.groups.iter().filter(|group| !known.contains(*group)).take(room);
+            let new: Vec<String> = new.cloned().collect();
+            known.extend(new);
         }
         for prefix in known.iter().take(GROUPS_MAX) {
             let group = groups

@@ -43,7 +43,7 @@ pub use owed::Request as Asked;
 pub use provider::{Load, ProviderRef};
 pub use push::{Pushed, SLOTS_PER_TURN};
 pub use rate::{Bucket, Rate};
-pub use session::{SLOTS_KEPT, slot};
+pub use session::{give_back_room, slot};
 pub use show::{Found, Seen, Summary};
 
 use client::Knock;

@@ -13,8 +13,11 @@ pub struct Request {
     pub session: i64,
 }
 
+/// Room for so many is kept while nothing is open.
+const KEPT: usize = 64;
+
 /// The open requests of one session, oldest first. Mostly answered in order, so looking from the front beats a map; it
-/// allocates when more are open at once than ever before.
+/// allocates when more are open at once than it has room for.
 #[derive(Debug, Default)]
 pub struct Owed(VecDeque<(Generation, Request)>);
 
@@ -32,6 +35,14 @@ impl Owed {
     pub fn settle(&mut self, to: Generation, request: Request) {
         if let Some(index) = self.0.iter().position(|open| *open == (to, request)) {
             self.0.remove(index);
+            self.give_back();
+        }
+    }
+
+    /// A session that is calm again doesn't hold the room of its busiest moment.
+    fn give_back(&mut self) {
+        if self.0.is_empty() && self.0.capacity() > KEPT {
+            self.0 = VecDeque::new();
         }
     }
 
@@ -39,6 +50,7 @@ impl Owed {
     pub fn lose(&mut self, to: Generation) -> Vec<Request> {
         let lost = self.0.iter().filter(|(conn, _)| *conn == to).map(|&(_, request)| request).collect();
         self.0.retain(|(conn, _)| *conn != to);
+        self.give_back();
         lost
     }
 
@@ -72,5 +84,18 @@ mod tests {
         owed.settle(there, request(2));
         owed.settle(there, request(2));
         assert_eq!(owed.len(), 0);
+    }
+
+    #[test]
+    fn a_burst_leaves_no_room_behind() {
+        let mut owed = Owed::default();
+        for session in 0..1_000 {
+            owed.add(Generation(1), request(session));
+        }
+        (0..1_000).rev().for_each(|session| owed.settle(Generation(1), request(session)));
+        assert!(owed.0.capacity() <= KEPT);
+        (0..1_000).for_each(|session| owed.add(Generation(1), request(session)));
+        assert_eq!(owed.lose(Generation(1)).len(), 1_000);
+        assert!(owed.0.capacity() <= KEPT);
     }
 }

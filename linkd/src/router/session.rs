@@ -13,11 +13,20 @@ use super::rate::Bucket;
 /// the slot's uses, so that a sid is never given twice.
 const SLOT_BITS: u32 = 20;
 /// A table with room for so many keeps it.
-pub const SLOTS_KEPT: usize = 1_024;
+const SLOTS_KEPT: usize = 1_024;
 
 /// The slab slot of a session: the shell keeps its own table by the same index.
 pub const fn slot(sid: LinkSid) -> usize {
     (sid.counter() & ((1 << SLOT_BITS) - 1)) as usize
+}
+
+/// Shrinks a table of slots that has room for far more than it holds; says whether it did.
+pub fn give_back_room<T>(slots: &mut Vec<T>) -> bool {
+    let far = slots.capacity() > SLOTS_KEPT && slots.len() < slots.capacity() / 4;
+    if far {
+        slots.shrink_to(slots.len() * 2);
+    }
+    far
 }
 
 /// One client connection.
@@ -182,9 +191,8 @@ impl Sessions {
                 self.uses_given_back = self.uses_given_back.max(last.uses);
             }
         }
-        let (used, room) = (self.slots.len(), self.slots.capacity());
-        if room > SLOTS_KEPT && used < room / 4 {
-            self.slots.shrink_to(used * 2);
+        let used = self.slots.len();
+        if give_back_room(&mut self.slots) {
             self.free.retain(|&index| (index as usize) < used);
             self.free.shrink_to_fit();
         }

@@ -20,7 +20,7 @@ use crate::admission::Admission;
 use crate::auth::{Gate, Judgement};
 use crate::counters::Counters;
 use crate::router::{
-    Action, Bounds, Event, Found, Guard, ProviderRef, Router, SLOTS_KEPT, Summary, Who, slot,
+    Action, Bounds, Event, Found, Guard, ProviderRef, Router, Summary, Who, give_back_room, slot,
 };
 
 /// One worker. Its tasks hold it by `Rc` and borrow the state only between awaits.
@@ -232,9 +232,7 @@ impl State {
         let client = self.clients.get_mut(slot(sid))?.take()?;
         // As the router's table, this one ends with who is last.
         while self.clients.pop_if(|client| client.is_none()).is_some() {}
-        if self.clients.capacity() > SLOTS_KEPT && self.clients.len() < self.clients.capacity() / 4 {
-            self.clients.shrink_to(self.clients.len() * 2);
-        }
+        give_back_room(&mut self.clients);
         Some(self.ending.entry(sid).or_insert(client))
     }
 
