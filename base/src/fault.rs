@@ -1,5 +1,7 @@
 //! What every error of ours says beside what happened: whose fault it is and whether to try again.
 
+use std::any::Any;
+
 use crate::Span;
 
 /// Whose fault an error is.
@@ -45,4 +47,10 @@ impl std::fmt::Display for Retry {
             Retry::Unknown => f.write_str("only with a request id"),
         }
     }
+}
+
+/// What a panic says, if it says something.
+pub fn panic_text(panic: &(dyn Any + Send)) -> Option<&str> {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
 }

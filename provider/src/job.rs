@@ -5,6 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use base::fault::panic_text;
+
 use crate::answer::Answer;
 
 /// Runs one request to its answer. It alone keeps its session: what else a request needs goes by the session's sid.
@@ -16,17 +18,11 @@ pub(crate) struct Job {
     pub answer: Answer,
 }
 
-/// A panic, as far as it says something.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
-}
-
 /// Polls once. A panic ends the work; the text says what it was. The process and the session live on.
 pub(crate) fn poll(work: &mut Work, cx: &mut Context<'_>) -> Poll<Result<(), String>> {
     match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Ok),
-        Err(panic) => Poll::Ready(Err(panic_text(&*panic).to_owned())),
+        Err(panic) => Poll::Ready(Err(panic_text(&*panic).unwrap_or("no message").to_owned())),
     }
 }
 

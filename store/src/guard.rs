@@ -4,10 +4,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
+use base::fault::panic_text;
 use parking_lot::RwLock;
 
 use crate::StoreError;
-use crate::home::panic_text;
 use crate::seal::unseal;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Guard {
             Ok(Ok(done)) => return Ok(done),
             Ok(Err(Trouble::Record(error))) => return Err(error),
             Ok(Err(Trouble::Store(error))) => error,
-            Err(panic) => StoreError::damaged(&self.path, panic_text(&*panic)),
+            Err(panic) => StoreError::damaged(&self.path, panic_text(&*panic).unwrap_or("it panicked")),
         };
         tracing::error!(%error, "the store has failed");
         *self.failed.write() = Some(error.clone());

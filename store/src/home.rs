@@ -7,6 +7,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use base::fault::panic_text;
+
 use crate::{Store, StoreError, redb, sled};
 
 /// The layout of a data directory.
@@ -155,17 +157,10 @@ fn within<T: Send + 'static>(
             let panic = thread.join().err();
             Err(StoreError::damaged(
                 dir,
-                panic.map_or("opening it ended early".into(), |panic| panic_text(&*panic)),
+                panic.as_deref().and_then(panic_text).unwrap_or("opening it ended early"),
             ))
         }
     }
-}
-
-/// What a panic says.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("it panicked").to_owned()
 }
 
 /// The file that says what a data directory is.

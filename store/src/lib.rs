@@ -85,3 +85,10 @@ pub fn range_prefix(
         None => ControlFlow::Break(()),
     })
 }
+
+/// Bounds between which there is nothing, which ordered maps panic about.
+fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
+    let (Bound::Included(a) | Bound::Excluded(a)) = from else { return false };
+    let (Bound::Included(b) | Bound::Excluded(b)) = to else { return false };
+    a > b || a == b && !matches!((from, to), (Bound::Included(_), Bound::Included(_)))
+}

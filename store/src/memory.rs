@@ -6,7 +6,7 @@ use std::ops::Bound;
 use bytes::Bytes;
 use parking_lot::RwLock;
 
-use crate::{Batch, Change, Durability, Each, Store, StoreError};
+use crate::{Batch, Change, Durability, Each, Store, StoreError, is_empty};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -71,11 +71,4 @@ impl Store for Memory {
         let inner = self.0.read();
         Ok(inner.now.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum())
     }
-}
-
-/// Bounds between which there is nothing, which ordered maps panic about.
-pub(crate) fn is_empty(from: Bound<&[u8]>, to: Bound<&[u8]>) -> bool {
-    let (Bound::Included(a) | Bound::Excluded(a)) = from else { return false };
-    let (Bound::Included(b) | Bound::Excluded(b)) = to else { return false };
-    a > b || a == b && !matches!((from, to), (Bound::Included(_), Bound::Included(_)))
 }

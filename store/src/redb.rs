@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::guard::{Guard, Trouble};
 use crate::home::Options;
-use crate::memory::is_empty;
+use crate::is_empty;
 use crate::seal::seal;
 use crate::{Batch, Change, Durability, Each, Store, StoreError};
 

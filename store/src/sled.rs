@@ -7,7 +7,6 @@
 use std::fs::{self, File};
 use std::ops::{Bound, ControlFlow};
 use std::os::unix::fs::FileExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,8 +14,8 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::guard::{Guard, Trouble};
-use crate::home::{Options, panic_text};
-use crate::memory::is_empty;
+use crate::home::Options;
+use crate::is_empty;
 use crate::seal::{seal, unseal};
 use crate::{Batch, Change, Durability, Each, Store, StoreError};
 
@@ -47,11 +46,8 @@ impl Sled {
             .cache_capacity(options.cache_bytes)
             // Only our own flush counts.
             .flush_every_ms(None);
-        let opened = catch_unwind(AssertUnwindSafe(|| open_when_let_go(&config, options.open_timeout)));
-        let db = match opened {
-            Ok(opened) => opened.map_err(|error| judge(&path, error))?,
-            Err(panic) => return Err(StoreError::damaged(&path, panic_text(&*panic))),
-        };
+        // A panic in here is the opener's to catch.
+        let db = open_when_let_go(&config, options.open_timeout).map_err(|error| judge(&path, error))?;
         let flushed = Flushed::open(&dir.join(FLUSHED))?;
         let store = Self { db, guard: Guard::new(path), number: Mutex::new(0), flushed, _lock: lock };
         let found = store.guard.run(|| match store.at(store.db.get(NUMBER))? {

@@ -81,10 +81,7 @@ pub fn examine(seed: u64) -> Outcome {
 
 /// A core's own promise to itself, as its assertion says it.
 fn text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a core panicked")
-        .to_owned()
+    base::fault::panic_text(panic).unwrap_or("a core panicked").to_owned()
 }
 
 /// Everything that somebody needs who must find out why.
