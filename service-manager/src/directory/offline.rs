@@ -16,12 +16,16 @@ const ANSWER: Span = Span::secs(10);
 /// When all have been asked, how long until the first is asked again.
 const AGAIN: Span = Span::secs(5);
 
+/// A node that is gone, and an id that it named.
+type Key = (NodeId, String);
+
 #[derive(Debug, Default)]
 pub(super) struct Offline {
     /// What nodes that are here have named.
     named: BTreeMap<NodeId, BTreeSet<String>>,
-    /// What is left behind, by node and id.
-    left: BTreeMap<(NodeId, String), Left>,
+    left: BTreeMap<Key, Left>,
+    /// What each open question is about.
+    questions: BTreeMap<u64, Key>,
     seq: u64,
 }
 
@@ -39,6 +43,18 @@ impl Offline {
         self.named.get(node).into_iter().flatten()
     }
 
+    fn left_by<'a>(&'a self, node: &'a NodeId) -> impl Iterator<Item = (&'a String, &'a Left)> {
+        let left = self.left.range((node.clone(), String::new())..);
+        left.take_while(move |((gone, _), _)| gone == node).map(|((_, id), left)| (id, left))
+    }
+
+    fn forget(&mut self, key: &Key) {
+        let asked = self.left.remove(key).and_then(|left| left.asked);
+        if let Some((_, seq)) = asked {
+            self.questions.remove(&seq);
+        }
+    }
+
     /// Takes back what a node had named before this directory restarted. Until it is here again it may be gone.
     pub fn restore(&mut self, node: &NodeId, epoch: Epoch, ids: Vec<String>, due: Mono) {
         for id in ids {
@@ -49,6 +65,12 @@ impl Offline {
     pub fn check(&self, is_node: impl Fn(&NodeId) -> bool) {
         assert!(self.named.keys().all(&is_node), "a node that is gone names ids");
         assert!(self.named.values().all(|ids| !ids.is_empty()), "a node that names nothing is kept");
+        let asked = self.left.iter().filter_map(|(key, left)| Some((left.asked.as_ref()?.1, key)));
+        let asked: BTreeMap<u64, &Key> = asked.collect();
+        assert!(
+            asked.into_iter().eq(self.questions.iter().map(|(seq, key)| (*seq, key))),
+            "a question is lost"
+        );
     }
 
     pub fn left(&self) -> usize {
@@ -80,24 +102,23 @@ impl Directory {
         }
         let ids: BTreeSet<String> = ids.ids.into_iter().collect();
         let epoch = self.nodes.get(node).map(|node| node.epoch);
-        let left = self.offline.left.len();
         // This start has left nothing yet, and takes up what an earlier one did if it names it.
-        self.offline
-            .left
-            .retain(|(gone, id), left| gone != node || Some(left.epoch) != epoch && !ids.contains(id));
+        let own = self.offline.left_by(node);
+        let own = own.filter(|(id, left)| Some(left.epoch) == epoch || ids.contains(*id));
+        let own: Vec<Key> = own.map(|(id, _)| (node.clone(), id.clone())).collect();
+        own.iter().for_each(|key| self.offline.forget(key));
         let before = match ids.is_empty() {
             true => self.offline.named.remove(node),
             false => self.offline.named.insert(node.clone(), ids),
         };
-        let changed = before.as_ref() != self.offline.named.get(node) || self.offline.left.len() != left;
-        if changed {
+        if before.as_ref() != self.offline.named.get(node) || !own.is_empty() {
             self.save_offline(node, actions);
         }
     }
 
     /// What is on the disk of a node: what it names now and what it has left behind.
     fn save_offline(&self, node: &NodeId, actions: &mut Vec<Action>) {
-        let left = self.offline.left.keys().filter(|(left, _)| left == node).map(|(_, id)| id);
+        let left = self.offline.left_by(node).map(|(id, _)| id);
         let ids: BTreeSet<String> = self.offline.names(node).chain(left).cloned().collect();
         actions.push(Action::save(Save::Offline { node: node.clone(), ids: ids.into_iter().collect() }));
     }
@@ -113,6 +134,7 @@ impl Directory {
                 actions.push(Action::Count(Cause::LeftLost));
                 continue;
             }
+            self.offline.forget(&key);
             self.offline.left.insert(key, Left { epoch, due, asked: None });
         }
     }
@@ -126,10 +148,13 @@ impl Directory {
     }
 
     /// Asks the node after the one that was asked last; when all have been, waits and begins again.
-    fn ask_next(&mut self, now: Mono, key: (NodeId, String), actions: &mut Vec<Action>) {
-        let Offline { named, left, seq } = &mut self.offline;
+    fn ask_next(&mut self, now: Mono, key: Key, actions: &mut Vec<Action>) {
+        let Offline { named, left, questions, seq } = &mut self.offline;
         let Some(waiting) = left.get_mut(&key) else { return };
-        let last = waiting.asked.take().map(|(node, _)| node);
+        let last = waiting.asked.take().map(|(node, seq)| {
+            questions.remove(&seq);
+            node
+        });
         let after = |node: &&NodeId| last.as_ref().is_none_or(|last| *node > last);
         let able = named.iter().filter(|(_, ids)| ids.contains(&key.1)).map(|(node, _)| node);
         let mut able = able.filter(after).filter(|node| self.nodes.get(node).is_some_and(|n| n.connected));
@@ -146,6 +171,7 @@ impl Directory {
             epoch: waiting.epoch.0,
         };
         (waiting.asked, waiting.due) = (Some((node, *seq)), now + ANSWER);
+        questions.insert(*seq, key);
         actions.push(Action::send(session, From::Offline(question)));
     }
 
@@ -157,14 +183,13 @@ impl Directory {
         answer: msg::OfflineTaken,
         actions: &mut Vec<Action>,
     ) {
-        let asked =
-            |left: &Left| left.asked.as_ref().is_some_and(|(who, seq)| who == node && *seq == answer.seq);
-        let Some(key) = self.offline.left.iter().find(|(_, left)| asked(left)).map(|(key, _)| key.clone())
-        else {
+        let Some(key) = self.offline.questions.get(&answer.seq).cloned() else { return };
+        let asked = self.offline.left.get(&key).and_then(|left| left.asked.as_ref());
+        if asked.is_none_or(|(who, _)| who != node) {
             return;
-        };
+        }
         if answer.taken || base::planted::is("directory_drops_offline_notices") {
-            self.offline.left.remove(&key);
+            self.offline.forget(&key);
             actions.push(Action::Count(Cause::TakenOver));
             self.save_offline(&key.0, actions);
         } else {

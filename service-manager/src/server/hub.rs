@@ -25,6 +25,8 @@ use crate::directory::{Action, Directory, Event, Save, Status};
 
 /// How often the core looks at leases and probes.
 const TICK: Duration = Duration::from_millis(100);
+/// Ticks between two looks at the size of the store, which asks the file system.
+const TICKS_PER_SIZE: u32 = 100;
 /// Messages of one turn: they share one write to the disk.
 const INPUTS_PER_TURN: usize = 256;
 
@@ -72,6 +74,7 @@ impl Hub {
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut turn = Vec::with_capacity(INPUTS_PER_TURN);
+        let mut ticks = 0u32;
         loop {
             tokio::select! {
                 biased;
@@ -79,6 +82,10 @@ impl Hub {
                 _ = tick.tick() => {
                     self.step(Event::Tick);
                     self.publish();
+                    if ticks.is_multiple_of(TICKS_PER_SIZE) {
+                        self.publish_size();
+                    }
+                    ticks = ticks.wrapping_add(1);
                 }
                 count = inputs.recv_many(&mut turn, INPUTS_PER_TURN) => match count {
                     0 => return Ok(()),
@@ -148,6 +155,12 @@ impl Hub {
         Ok(())
     }
 
+    fn publish_size(&self) {
+        if let Some(disk) = &self.disk {
+            metrics::gauge!("linkstead_directory_store_bytes").set(disk.size_bytes() as f64);
+        }
+    }
+
     fn publish(&self) {
         let status = self.core.status();
         metrics::gauge!("linkstead_directory_nodes").set(status.nodes as f64);
@@ -157,9 +170,6 @@ impl Hub {
         metrics::gauge!("linkstead_directory_unreachable").set(status.unreachable as f64);
         metrics::gauge!("linkstead_directory_left_behind").set(status.left as f64);
         metrics::gauge!("linkstead_directory_revision").set(status.revision as f64);
-        if let Some(disk) = &self.disk {
-            metrics::gauge!("linkstead_directory_store_bytes").set(disk.size_bytes() as f64);
-        }
         metrics::gauge!("linkstead_directory_warming").set(f64::from(u8::from(status.warming)));
         *self.status.lock() = status;
     }
