@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use ::store::dump::{self, Counted};
-use ::store::{Opened, Options, StoreError};
+use ::store::{Kind, Opened, Options, StoreError};
 use anyhow::Context;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::Failed;
@@ -47,27 +47,11 @@ pub struct Import {
     /// The folder to make; it must not hold anything.
     pub dir: PathBuf,
     /// Which store to make.
-    #[arg(long)]
+    #[arg(long, value_name = "redb|sled")]
     pub kind: Kind,
     /// One JSON object.
     #[arg(long)]
     pub json: bool,
-}
-
-/// A store on a disk.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Kind {
-    Redb,
-    Sled,
-}
-
-impl From<Kind> for store::Kind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Redb => store::Kind::Redb,
-            Kind::Sled => store::Kind::Sled,
-        }
-    }
 }
 
 pub fn run(command: Command) -> Result<(), Failed> {
@@ -86,7 +70,7 @@ pub fn run(command: Command) -> Result<(), Failed> {
             say(json, "exported", opened.id, dump::export(&opened, &file).map_err(failed)?)
         }
         Command::Import(Import { file, dir, kind, json }) => {
-            let counted = dump::import(&file, &dir, kind.into(), &Options::default()).map_err(failed)?;
+            let counted = dump::import(&file, &dir, kind, &Options::default()).map_err(failed)?;
             say(json, "imported", open(&dir)?.id, counted)
         }
     }

@@ -1,5 +1,5 @@
-//! What an operator asks of a node over tonic: status, topology, kick, drain, lookup, stop. It is served on the ops port and taken from
-//! loopback only, since nobody proves who they are yet.
+//! What an operator asks of a node over tonic: status, topology, kick, drain, lookup, stop. It is served on the ops port
+//! and taken from loopback only, since nobody proves who they are yet.
 
 use std::future::Future;
 use std::sync::Arc;
