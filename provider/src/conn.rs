@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use base::{LinkSid, NodeId, Span};
+use base::{LinkSid, Span};
 use net::link::Link;
 use parking_lot::{Mutex, MutexGuard};
 use wire::code;
@@ -16,6 +16,7 @@ use crate::hub::Hub;
 use crate::job::{self, Job};
 use crate::kick;
 use crate::kicks;
+use crate::linkds::Key;
 use crate::links::LinkRef;
 use crate::load::Report;
 use crate::meters::Drop;
@@ -67,8 +68,9 @@ impl Conn {
         })
     }
 
-    pub fn key(&self) -> (NodeId, u8) {
-        (self.link.peer.node.clone(), self.worker)
+    pub fn key(&self) -> Key {
+        let peer = &self.link.peer;
+        Key { node: peer.node.clone(), epoch: peer.epoch, worker: self.worker }
     }
 
     pub fn table(&self) -> &Arc<Table> {

@@ -1,7 +1,7 @@
 //! The control thread: follows the list of linkds, measures and reports load, and carries out a stop. It runs no
 //! handler, so it goes on when the workers are swamped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,7 +33,7 @@ pub(crate) struct Control {
     pub linkds: watch::Receiver<Arc<Vec<Linkd>>>,
     pub workers: Vec<mpsc::Sender<Target>>,
     pub ended: mpsc::Receiver<Key>,
-    pub wanted: watch::Sender<usize>,
+    pub wanted: watch::Sender<BTreeSet<Key>>,
     pub shutdown: Shutdown,
     /// Held while requests are served, so that the drain waits for them.
     pub pass: Pass,
@@ -109,7 +109,7 @@ async fn follow(
     mut linkds: watch::Receiver<Arc<Vec<Linkd>>>,
     workers: Vec<mpsc::Sender<Target>>,
     mut ended: mpsc::Receiver<Key>,
-    wanted: watch::Sender<usize>,
+    wanted: watch::Sender<BTreeSet<Key>>,
     stop: CancellationToken,
 ) {
     let mut core = Linkds::default();

@@ -99,7 +99,7 @@ async fn connection<N: NetIo>(
         closed = until_goodbye(&conn, &target.redial) => closed,
     };
     introduction.abort();
-    hub.conns.remove(&conn.key(), link.generation);
+    hub.conns.remove(&conn);
     link.calls.close();
     conn.close();
     hub.meters.links.decrement(1.0);
@@ -185,7 +185,7 @@ async fn introduce(conn: Arc<Conn>) {
     let report = *hub.report.borrow();
     conn.report(&report);
     conn.set_introduced();
-    tracing::info!(linkd = %conn.link.peer.node, worker = conn.key().1, "introduced to the linkd");
+    tracing::info!(linkd = %conn.link.peer.node, worker = conn.key().worker, "introduced to the linkd");
 }
 
 /// Calls until it is accepted. False: the connection is over, or can't be trusted to be in step.

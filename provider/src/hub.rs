@@ -17,8 +17,8 @@ use wire::link::message;
 
 use crate::auth::Judge;
 use crate::config::Config;
+use crate::conns::Conns;
 use crate::kick::Kicking;
-use crate::links::Conns;
 use crate::load::Report;
 use crate::meters::Meters;
 use crate::module::Descriptor;

@@ -104,6 +104,7 @@ impl State {
         if self.orders.len() > self.core.len() {
             self.orders.retain(|link, _| self.core.contains(link));
         }
+        debug_assert_eq!(self.orders.len(), self.core.len(), "a kick without words, or words without a kick");
         asked
     }
 

@@ -1,7 +1,11 @@
 //! Core: sessions that are being kicked. A kick is repeated until its linkd has confirmed it or that start of the linkd
 //! can hold no sessions any more. Until then, and if the linkd comes back after all, nothing of the session runs here.
+//!
+//! That another start of a linkd is known means that the one before has lost its name, which it may not have heard yet:
+//! its sessions count as ended, and still none of those that were kicked begins anything over a connection to it.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use base::{Epoch, Mono, NodeId, Span};
 
@@ -10,7 +14,8 @@ use crate::links::LinkRef;
 
 /// Kicks that may wait for their linkds; the next one is refused.
 pub const KICKS_MAX: usize = 65_536;
-/// A linkd that the directory does not list and that was not reached for this long has no sessions.
+/// A linkd that the directory does not list and that was not reached for this long has no sessions; one that has another
+/// start, and was not reached for this long, is dialled by nobody any more.
 pub const LEASE: Span = Span::secs(15);
 /// The waits between two tries, doubled each time.
 const AGAIN_FIRST: Span = Span::millis(50);
@@ -53,8 +58,11 @@ struct Kick {
     wait: Span,
     /// Since when its linkd is neither listed nor reached.
     missing: Option<Mono>,
-    /// Taken for done since its linkd's lease is over. Remembered, since that linkd may only have been cut off.
+    /// Taken for done since its linkd's lease is over, or since that has another start. Remembered, since that linkd may
+    /// only have been cut off.
     over: bool,
+    /// Its linkd has another start.
+    outlived: bool,
 }
 
 /// The kicks under way.
@@ -109,16 +117,15 @@ impl Kicks {
     }
 
     fn begin(&mut self, link: LinkRef, actions: &mut Vec<Action>) {
-        if self.listed.get(&link.linkd).is_some_and(|epoch| *epoch > link.epoch) {
-            return actions.push(Action::Done(link));
-        }
         if self.kicks.len() >= KICKS_MAX && !self.kicks.contains_key(&link) {
             let over = self.kicks.iter().find(|(_, kick)| kick.over).map(|(link, _)| link.clone());
             let Some(over) = over else { return actions.push(Action::Refused(link)) };
             self.kicks.remove(&over);
         }
-        let kick = Kick { next: None, wait: AGAIN_FIRST, missing: None, over: false };
+        let outlived = self.listed.get(&link.linkd).is_some_and(|epoch| *epoch > link.epoch);
+        let kick = Kick { next: None, wait: AGAIN_FIRST, missing: None, over: outlived, outlived };
         self.kicks.insert(link.clone(), kick);
+        actions.extend(outlived.then(|| Action::Done(link.clone())));
         actions.push(Action::Ask(link));
     }
 
@@ -136,18 +143,26 @@ impl Kicks {
         let Some(kick) = self.kicks.get_mut(link) else { return };
         kick.next = Some(now + kick.wait);
         kick.wait = kick.wait.times(2).min(AGAIN_MAX);
-        kick.missing = if reached || listed { None } else { kick.missing.or(Some(now)) };
+        let there = reached || (listed && !kick.outlived);
+        kick.missing = if there { None } else { kick.missing.or(Some(now)) };
     }
 
     /// This start of the linkd is known: the sessions of an earlier one are gone.
     fn outlive(&mut self, node: &NodeId, epoch: Epoch, actions: &mut Vec<Action>) {
-        let old = self.kicks.extract_if(.., |link, _| link.linkd == *node && link.epoch < epoch);
-        actions.extend(old.filter(|(_, kick)| !kick.over).map(|(link, _)| Action::Done(link)));
+        let old = |link: &LinkRef| link.linkd == *node && link.epoch < epoch;
+        for (link, kick) in self.kicks.iter_mut().filter(|(link, kick)| old(link) && !kick.outlived) {
+            kick.outlived = true;
+            if !mem::replace(&mut kick.over, true) {
+                actions.push(Action::Done(link.clone()));
+            }
+        }
     }
 
     fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
+        let missing = |kick: &Kick| kick.missing.is_some_and(|since| now.since(since) >= LEASE);
+        self.kicks.retain(|_, kick| !(kick.outlived && missing(kick)));
         for (link, kick) in &mut self.kicks {
-            if !kick.over && kick.missing.is_some_and(|since| now.since(since) >= LEASE) {
+            if !kick.over && missing(kick) {
                 kick.over = true;
                 actions.push(Action::Done(link.clone()));
             }
@@ -163,7 +178,8 @@ impl Kicks {
         assert!(self.kicks.len() <= KICKS_MAX, "kicks are bounded");
         for (link, kick) in &self.kicks {
             let newer = self.listed.get(&link.linkd).is_some_and(|epoch| *epoch > link.epoch);
-            assert!(!newer, "{link} is kicked at a start of its linkd that is over");
+            assert!(!newer || kick.outlived, "{link} is kicked at a start of its linkd that is over");
+            assert!(!kick.outlived || kick.over, "{link} waits for a start of its linkd that is over");
             assert!(kick.wait <= AGAIN_MAX, "{link} waits too long");
         }
     }

@@ -40,6 +40,7 @@ mod bind;
 mod broadcast;
 mod config;
 mod conn;
+mod conns;
 mod control;
 mod counted;
 mod cx;

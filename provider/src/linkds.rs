@@ -1,7 +1,7 @@
 //! Core: to which linkds this provider keeps a connection. One per worker of each linkd that is listed; one that is
 //! listed no longer keeps its connection until that breaks by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::{Epoch, NodeId};
 
@@ -83,8 +83,8 @@ impl Linkds {
     }
 
     /// Connections that there should be.
-    pub fn wanted(&self) -> usize {
-        self.listed.len()
+    pub fn wanted(&self) -> BTreeSet<Key> {
+        self.listed.keys().cloned().collect()
     }
 
     /// What always holds between two steps.
@@ -135,7 +135,7 @@ mod tests {
             ["dial linkd-1/5/0 127.0.0.1:1", "dial linkd-1/5/1 127.0.0.1:1", "dial linkd-2/6/0 127.0.0.1:2"];
         assert_eq!(step(&mut linkds, listed()), dialled);
         assert_eq!(step(&mut linkds, listed()), Vec::<String>::new());
-        assert_eq!(linkds.wanted(), 3);
+        assert_eq!(linkds.wanted().len(), 3);
     }
 
     /// Holds: Q30.

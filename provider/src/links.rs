@@ -1,20 +1,15 @@
 //! The gateways this provider is connected to, and how to reach a session through them from anywhere.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
-use base::{Epoch, Generation, LinkSid, NodeId};
-use parking_lot::Mutex;
-use wire::code;
+use base::{Epoch, LinkSid, NodeId};
 
 use crate::broadcast::{self, Audience, Reached};
-use crate::conn::Conn;
 use crate::counted;
 use crate::disable::{self, Acknowledged};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hub::Hub;
 use crate::kick;
 use crate::meters::Drop;
@@ -148,74 +143,4 @@ pub struct Checked {
     pub gone: Vec<LinkRef>,
     /// Nobody knows: their linkd can't be reached.
     pub unknown: Vec<LinkRef>,
-}
-
-/// Every connection, by linkd and worker. Read on each send, changed when one comes or goes.
-#[derive(Default)]
-pub(crate) struct Conns {
-    map: ArcSwap<Map>,
-    change: Mutex<()>,
-}
-
-type Map = BTreeMap<(NodeId, u8), Arc<Conn>>;
-/// Sessions by the connection that reaches them.
-pub(crate) type Groups = BTreeMap<Generation, (Arc<Conn>, Vec<LinkSid>)>;
-
-impl Conns {
-    /// The newest connection wins.
-    pub fn insert(&self, conn: Arc<Conn>) {
-        let _one = self.change.lock();
-        let mut map = Map::clone(&self.map.load());
-        map.insert(conn.key(), conn);
-        self.map.store(Arc::new(map));
-    }
-
-    /// Removes that connection, and not one that came after it.
-    pub fn remove(&self, key: &(NodeId, u8), generation: Generation) {
-        let _one = self.change.lock();
-        if self.map.load().get(key).is_some_and(|conn| conn.link.generation == generation) {
-            let mut map = Map::clone(&self.map.load());
-            map.remove(key);
-            self.map.store(Arc::new(map));
-        }
-    }
-
-    pub fn all(&self) -> Vec<Arc<Conn>> {
-        self.map.load().values().cloned().collect()
-    }
-
-    /// The connection of a session's linkd worker, if it is to the same start of it.
-    pub fn find(&self, link: &LinkRef) -> Result<Arc<Conn>> {
-        let map = self.map.load();
-        // A linkd cuts off whoever speaks before it has announced itself.
-        let conn = map.get(&(link.linkd.clone(), link.sid.worker())).filter(|conn| conn.is_announced());
-        let conn = conn.ok_or_else(|| {
-            Error::framework(&code::UNAVAILABLE, format!("no connection to {}", link.linkd))
-        })?;
-        if conn.link.peer.epoch != link.epoch && !base::planted::is("link_ref_ignores_epoch") {
-            let text = format!("{} has started anew, and its sessions are gone", link.linkd);
-            return Err(Error::framework(&code::UNKNOWN_SESSION, text));
-        }
-        Ok(conn.clone())
-    }
-
-    /// Sessions by connection, and those that no connection reaches.
-    pub fn group(&self, links: &[LinkRef]) -> (Groups, Vec<LinkRef>) {
-        let (mut groups, mut lost) = (Groups::new(), Vec::new());
-        for link in links {
-            match self.find(link) {
-                Ok(conn) => {
-                    let group = groups.entry(conn.link.generation).or_insert_with(|| (conn, Vec::new()));
-                    group.1.push(link.sid);
-                }
-                Err(_) => lost.push(link.clone()),
-            }
-        }
-        (groups, lost)
-    }
-
-    /// Those on which something may be said already.
-    pub fn announced(&self) -> Vec<Arc<Conn>> {
-        self.map.load().values().filter(|conn| conn.is_announced()).cloned().collect()
-    }
 }

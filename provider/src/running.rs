@@ -1,5 +1,6 @@
 //! A provider that runs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::conn::Conn;
 use crate::disable::{self, Acknowledged};
 use crate::error::{Error, Result};
 use crate::hub::Hub;
+use crate::linkds::Key;
 use crate::links::Links;
 use crate::table::Table;
 
@@ -22,7 +24,7 @@ pub struct Running {
     hub: Arc<Hub>,
     table: Arc<Table>,
     shutdown: Shutdown,
-    wanted: watch::Receiver<usize>,
+    wanted: watch::Receiver<BTreeSet<Key>>,
     stopped: watch::Receiver<Outcome>,
     _stop: StopOnDrop,
 }
@@ -48,7 +50,7 @@ impl Running {
         hub: Arc<Hub>,
         table: Arc<Table>,
         shutdown: Shutdown,
-        wanted: watch::Receiver<usize>,
+        wanted: watch::Receiver<BTreeSet<Key>>,
         stopped: watch::Receiver<Outcome>,
     ) -> Self {
         let _stop = StopOnDrop(shutdown.clone());
@@ -71,8 +73,9 @@ impl Running {
 
     /// What it still waits for, in words for operators; `None` when it is ready.
     pub(crate) fn waits_for(&self) -> Option<String> {
-        let introduced = self.hub.conns.all().iter().filter(|conn| conn.is_introduced()).count();
-        match *self.wanted.borrow() {
+        let wanted = self.wanted.borrow();
+        let (introduced, wanted) = (self.hub.conns.introduced(&wanted), wanted.len());
+        match wanted {
             0 => Some("no linkd is known to the directory".to_owned()),
             wanted if introduced < wanted => {
                 Some(format!("{introduced} of {wanted} workers of linkds take requests for this provider"))
@@ -185,7 +188,7 @@ fn link(conn: &Arc<Conn>) -> Value {
     json!({
         "linkd": conn.link.peer.node.as_str(),
         "epoch": conn.link.peer.epoch.0,
-        "worker": conn.key().1,
+        "worker": conn.key().worker,
         "introduced": conn.is_introduced(),
         "draining": conn.is_draining(),
         "sessions": conn.session_count(),

@@ -1,5 +1,6 @@
 //! From modules, configuration and surroundings to a running provider.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use base::{Epoch, NodeId, ServerId};
@@ -280,7 +281,7 @@ impl Builder {
         drop(io);
         // Nobody has stopped it yet, so it is let in.
         let pass = shutdown.enter().map_err(|refused| StartError::Threads(refused.to_string()))?;
-        let (wanted, wanted_receiver) = watch::channel(0);
+        let (wanted, wanted_receiver) = watch::channel(BTreeSet::new());
         let (stopped, stopped_receiver) = watch::channel(None);
         let control = Control {
             hub: hub.clone(),

@@ -115,8 +115,52 @@ fn a_linkd_that_started_anew_holds_no_session_of_before() {
             > connected 6
             > kick 3
             done 3
+            ask 3
             > wait 1000
-            kicked: []
+            ask 1
+            ask 2
+            kicked: [1, 2, 3]
+        "#]],
+    );
+}
+
+/// The start before may live on and not have heard of it: what was kicked there is remembered until it was out of reach
+/// for its lease.
+///
+/// Holds: Q63.
+#[test]
+fn a_session_of_a_start_that_was_outlived_is_kicked_as_long_as_that_is_reached() {
+    check(
+        "listed 5
+         listed 6
+         kick 1
+         confirmed 1
+         kick 2
+         failed 2
+         wait 50
+         unreachable 2
+         wait 15000
+         kick 3",
+        expect![[r#"
+            > listed 5
+            > listed 6
+            > kick 1
+            done 1
+            ask 1
+            > confirmed 1
+            > kick 2
+            done 2
+            ask 2
+            > failed 2
+            > wait 50
+            ask 2
+            > unreachable 2
+            > wait 15000
+            ask 2
+            > kick 3
+            done 3
+            ask 3
+            kicked: [3]
         "#]],
     );
 }

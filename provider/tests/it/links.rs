@@ -212,16 +212,16 @@ async fn a_session_that_is_being_kicked_begins_nothing_over_the_next_connection(
     let (running, gateway, mut linkd) = pair(builder, Config::default()).await;
     let link = LinkRef { linkd: gateway.listed(1).node, epoch: Epoch(3), sid: LinkSid(1) };
     let links = running.links();
-    let kicking = tokio::spawn(async move { links.kick(&link, 5, "bye").await });
+    let mut kicking = tokio::spawn(async move { links.kick(&link, 5, "bye").await });
     assert_eq!(linkd.next().await.meta.kind, link::KICK);
     linkd.link.outbox.close();
     let mut linkd = gateway.accept().await;
     // Kicks are left unanswered while the rest of the introduction goes on.
-    let mut kick = None;
+    let mut kicks = Vec::new();
     while !running.is_ready() {
         let frame = linkd.next().await;
         match frame.meta.kind {
-            link::KICK => kick = Some(frame.meta.call),
+            link::KICK => kicks.push(frame.meta.call),
             _ => linkd.link.reply(frame.meta.call, &()).unwrap(),
         }
         if frame.meta.kind == link::SUBSCRIBE {
@@ -235,16 +235,59 @@ async fn a_session_that_is_being_kicked_begins_nothing_over_the_next_connection(
     let answered = loop {
         let frame = linkd.next().await;
         match frame.meta.kind {
-            link::KICK => kick = Some(frame.meta.call),
+            link::KICK => kicks.push(frame.meta.call),
             link::SEND => break crate::linkd::sent(&frame),
             _ => {}
         }
     };
     assert_eq!((answered.sids.as_slice(), answered.result(2)), (&[LinkSid(2)][..], 0));
     until(&running, "dropped", |status| status["counts"]["dropped"]["kicked"] == 1).await;
-    linkd.link.reply(kick.unwrap(), &()).unwrap();
-    linkd.link.outbox.wake();
+    // One that was left for too long is repeated, so each is answered until the kick is done.
+    loop {
+        for call in kicks.drain(..) {
+            linkd.link.reply(call, &()).unwrap();
+        }
+        linkd.link.outbox.wake();
+        tokio::select! {
+            biased;
+            done = &mut kicking => break done.unwrap().unwrap(),
+            frame = linkd.next() => kicks.extend((frame.meta.kind == link::KICK).then_some(frame.meta.call)),
+        }
+    }
+}
+
+/// The start before has lost its name and may not have heard of it.
+///
+/// Holds: Q20, Q63.
+#[tokio::test]
+async fn two_starts_of_a_linkd_are_reached_each_by_itself() {
+    let (builder, _stage) = game();
+    let (before, after) = (Gateway::new("linkd-1", 3).await, Gateway::new("linkd-1", 4).await);
+    let (running, listed) = start(builder, Config::default(), vec![before.listed(1)]).await;
+    let mut linkd = before.accept().await;
+    linkd.introduce().await;
+    listed.send_replace(Arc::new(vec![after.listed(1)]));
+    let mut successor = after.accept().await;
+    assert!(!running.is_ready(), "the connection to the start before counts no longer");
+    successor.introduce().await;
+    running.ready().await;
+
+    linkd.open(1, "alice", None);
+    successor.open(1, "bob", None);
+    let links = running.links();
+    let alice = LinkRef { linkd: before.listed(1).node, epoch: Epoch(3), sid: LinkSid(1) };
+    links.push_to(&alice, &heard("alice")).unwrap();
+    links.push_to(&LinkRef { epoch: Epoch(4), ..alice.clone() }, &heard("bob")).unwrap();
+    assert_eq!(linkd.sent().await.message::<Heard>(), heard("alice"));
+    assert_eq!(successor.sent().await.message::<Heard>(), heard("bob"));
+
+    let kicking = tokio::spawn(async move { links.kick(&alice, 5, "bye").await });
+    assert_eq!(linkd.call::<message::Kick>(link::KICK).await.link_sid, 1);
     kicking.await.unwrap().unwrap();
+    linkd.request(1, Hall::ECHO, 1, &word("never"));
+    successor.request(1, Hall::ECHO, 2, &word("yes"));
+    assert_eq!(successor.sent().await.result(2), 0);
+    until(&running, "dropped", |status| status["counts"]["dropped"]["kicked"] == 1).await;
 }
 
 #[tokio::test]
