@@ -2,13 +2,15 @@
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo:rerun-if-changed=../wire/proto");
-    let files = ["../wire/proto/admin.proto", "../wire/proto/directory.proto"];
-    let descriptors = protox::compile(files, ["../wire/proto"])?;
-    tonic_prost_build::configure()
-        .bytes(".")
-        .extern_path(".linkstead.admin", "::wire::admin")
-        .extern_path(".linkstead.directory", "::wire::directory")
-        .emit_rerun_if_changed(false)
-        .compile_fds(descriptors)?;
+    // The directory's server is service-manager's own: it says one message to many, encoded once.
+    for (file, server) in [("admin", true), ("directory", false)] {
+        let descriptors = protox::compile([format!("../wire/proto/{file}.proto")], ["../wire/proto"])?;
+        tonic_prost_build::configure()
+            .bytes(".")
+            .build_server(server)
+            .extern_path(format!(".linkstead.{file}"), format!("::wire::{file}"))
+            .emit_rerun_if_changed(false)
+            .compile_fds(descriptors)?;
+    }
     Ok(())
 }

@@ -52,13 +52,12 @@ pub fn to(bytes: &[u8]) {
         core.step(now, Event::Said { session, message }, &mut actions);
         core.check();
         for action in &actions {
-            match action {
-                Action::Send { session, message } => {
-                    assert!(!closed.contains(session), "{message:?} to {session:?}, which is closed");
-                    told(message);
-                }
-                Action::Close { session } => closed.push(*session),
-                Action::Count(_) | Action::Save(_) | Action::Dial { .. } => {}
+            for (session, message) in action.said() {
+                assert!(!closed.contains(&session), "{message:?} to {session:?}, which is closed");
+                told(message);
+            }
+            if let Action::Close { session } = action {
+                closed.push(*session);
             }
         }
     }

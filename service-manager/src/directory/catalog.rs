@@ -160,9 +160,13 @@ impl Catalog {
             }
         }
         for (pattern, (added, removed)) in deltas {
+            // Most were told the same last, and so are told the same now.
+            let mut groups: BTreeMap<u64, Vec<Generation>> = BTreeMap::new();
             for (session, last) in self.follows.get_mut(pattern).into_iter().flatten() {
-                let previous = std::mem::replace(last, self.revision);
-                let key = |name: &&String| msg::Key { name: (*name).clone(), node: node.as_str().to_owned() };
+                groups.entry(std::mem::replace(last, self.revision)).or_default().push(*session);
+            }
+            let key = |name: &&String| msg::Key { name: (*name).clone(), node: node.as_str().to_owned() };
+            for (previous, sessions) in groups {
                 let delta = msg::Delta {
                     name: pattern.to_owned(),
                     previous,
@@ -170,7 +174,7 @@ impl Catalog {
                     added: added.iter().map(|instance| (*instance).clone()).collect(),
                     removed: removed.iter().map(key).collect(),
                 };
-                actions.push(Action::send(*session, From::Delta(delta)));
+                actions.push(Action::SendAll { sessions, message: From::Delta(delta) });
             }
         }
     }

@@ -41,6 +41,11 @@ pub enum Action {
         session: Generation,
         message: From,
     },
+    /// The same to each of these.
+    SendAll {
+        sessions: Vec<Generation>,
+        message: From,
+    },
     /// After everything sent so far.
     Close {
         session: Generation,
@@ -60,6 +65,16 @@ pub enum Action {
 impl Action {
     pub(super) fn send(session: Generation, message: From) -> Self {
         Self::Send { session, message }
+    }
+
+    /// What it says, and to whom.
+    pub fn said(&self) -> impl Iterator<Item = (Generation, &From)> {
+        let (one, all, message) = match self {
+            Self::Send { session, message } => (Some(*session), [].as_slice(), Some(message)),
+            Self::SendAll { sessions, message } => (None, sessions.as_slice(), Some(message)),
+            _ => (None, [].as_slice(), None),
+        };
+        one.into_iter().chain(all.iter().copied()).zip(message.into_iter().cycle())
     }
 }
 

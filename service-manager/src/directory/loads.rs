@@ -72,7 +72,7 @@ impl Directory {
         self.loads.observers.entry(session).or_default().insert(name.to_owned());
         let known = self.loads.of.keys();
         let under = known.filter(|node| self.falls_under(node).contains(name)).cloned().collect::<Vec<_>>();
-        self.tell_loads(session, under.iter(), actions);
+        self.tell_loads(&[session], under.iter(), actions);
     }
 
     /// Every name and prefix under which the node offers something.
@@ -87,17 +87,22 @@ impl Directory {
             return;
         }
         let under: Vec<_> = fresh.iter().map(|node| (node, self.falls_under(node))).collect();
+        // Most observe the same, and so are told the same.
+        let mut groups: BTreeMap<&BTreeSet<String>, Vec<Generation>> = BTreeMap::new();
         for (&session, names) in &self.loads.observers {
+            groups.entry(names).or_default().push(session);
+        }
+        for (names, sessions) in groups {
             let observed =
                 |names_of: &BTreeSet<&str>| names.iter().any(|name| names_of.contains(name.as_str()));
             let nodes = under.iter().filter(|(_, names)| observed(names)).map(|(node, _)| *node);
-            self.tell_loads(session, nodes, actions);
+            self.tell_loads(&sessions, nodes, actions);
         }
     }
 
     fn tell_loads<'a>(
         &self,
-        session: Generation,
+        sessions: &[Generation],
         nodes: impl Iterator<Item = &'a NodeId>,
         actions: &mut Vec<Action>,
     ) {
@@ -107,7 +112,8 @@ impl Directory {
         };
         let all: Vec<_> = nodes.filter_map(entry).collect();
         for loads in all.chunks(PER_MESSAGE) {
-            actions.push(Action::send(session, From::Loads(msg::Loads { loads: loads.to_vec() })));
+            let message = From::Loads(msg::Loads { loads: loads.to_vec() });
+            actions.push(Action::SendAll { sessions: sessions.to_vec(), message });
         }
     }
 }

@@ -443,8 +443,10 @@ impl Directory {
             }
             let warm = msg::Warm { revision: self.catalog.revision() };
             let admitted = |session: &Session| matches!(session.stage, Stage::Admitted { .. });
-            for (&session, _) in self.sessions.iter().filter(|(_, session)| admitted(session)) {
-                actions.push(Action::send(session, From::Warm(warm)));
+            let sessions = self.sessions.iter().filter(|(_, session)| admitted(session));
+            let sessions: Vec<_> = sessions.map(|(&session, _)| session).collect();
+            if !sessions.is_empty() {
+                actions.push(Action::SendAll { sessions, message: From::Warm(warm) });
             }
         }
     }

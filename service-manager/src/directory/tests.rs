@@ -108,6 +108,10 @@ fn event(words: &[&str]) -> Event {
 }
 
 fn print(action: &Action, out: &mut String) {
+    if let Action::SendAll { sessions, message } = action {
+        let each = sessions.iter().map(|&session| Action::Send { session, message: message.clone() });
+        return each.for_each(|action| print(&action, out));
+    }
     let instances = |list: &[msg::Instance]| {
         let one = |i: &msg::Instance| {
             let service = i.service.as_ref().unwrap();
@@ -119,7 +123,7 @@ fn print(action: &Action, out: &mut String) {
     };
     let name = |number: i32| Code::find(number).map_or("ok", |code| code.name);
     let _ = match action {
-        Action::Count(_) => Ok(()),
+        Action::Count(_) | Action::SendAll { .. } => Ok(()),
         Action::Dial { node, name, address } => writeln!(out, "  dials {address} of {node} for {name}"),
         Action::Save(save) => writeln!(out, "  saves {}", fact(save)),
         Action::Close { session } => writeln!(out, "  s{} closed", session.0),

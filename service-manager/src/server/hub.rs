@@ -16,10 +16,10 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status as TonicStatus;
-use wire::directory as msg;
 
 use super::dialer::Dial;
 use super::disk::Disk;
+use super::said::Said;
 use super::session::Input;
 use crate::directory::{Action, Directory, Event, Save, Status};
 
@@ -48,7 +48,7 @@ pub(super) struct Hub {
 
 #[derive(Debug)]
 struct Outbox {
-    to: mpsc::Sender<Result<msg::FromDirectory, TonicStatus>>,
+    to: mpsc::Sender<Result<Said, TonicStatus>>,
     /// Ends the reading half with the writing one.
     _over: DropGuard,
 }
@@ -147,7 +147,7 @@ impl Hub {
                 metrics::histogram!("linkstead_directory_save_seconds").record(began.elapsed().as_secs_f64());
             }
             for action in std::mem::take(&mut self.said) {
-                if let Some(slow) = perform(&mut self.outboxes, action) {
+                for slow in perform(&mut self.outboxes, action) {
                     self.step(Event::Closed { session: slow });
                 }
             }
@@ -175,32 +175,35 @@ impl Hub {
     }
 }
 
-/// Does what the core says; returns the session whose queue was full.
-fn perform(outboxes: &mut BTreeMap<Generation, Outbox>, action: Action) -> Option<Generation> {
+/// Does what the core says; returns the sessions whose queue was full.
+fn perform(outboxes: &mut BTreeMap<Generation, Outbox>, action: Action) -> Vec<Generation> {
+    let mut slow = Vec::new();
     match action {
-        Action::Send { session, message } => {
-            let message = Ok(msg::FromDirectory { kind: Some(message) });
-            let sent = outboxes.get(&session)?.to.try_send(message);
-            if matches!(sent, Err(mpsc::error::TrySendError::Full(_))) {
-                metrics::counter!("linkstead_directory_slow_total").increment(1);
-                tracing::warn!(%session, "a session does not read; closing it");
-                outboxes.remove(&session);
-                return Some(session);
-            }
-            // A closed queue is a client that went away: its reading half reports it.
-            None
+        Action::Send { session, message } => slow.extend(send(outboxes, session, Said::One(message))),
+        Action::SendAll { sessions, message } => {
+            let said = Said::encode(message);
+            slow.extend(sessions.into_iter().filter_map(|session| send(outboxes, session, said.clone())));
         }
-        Action::Close { session } => {
-            outboxes.remove(&session);
-            None
-        }
+        Action::Close { session } => drop(outboxes.remove(&session)),
         // Done before.
-        Action::Save(_) | Action::Dial { .. } => None,
+        Action::Save(_) | Action::Dial { .. } => {}
         Action::Count(cause) => {
             metrics::counter!("linkstead_directory_sessions_total", "cause" => cause.name()).increment(1);
-            None
         }
     }
+    slow
+}
+
+/// Queues it; returns the session if its queue was full, which ends it.
+fn send(outboxes: &mut BTreeMap<Generation, Outbox>, session: Generation, said: Said) -> Option<Generation> {
+    let sent = outboxes.get(&session)?.to.try_send(Ok(said));
+    // A closed queue is a client that went away: its reading half reports it.
+    matches!(sent, Err(mpsc::error::TrySendError::Full(_))).then(|| {
+        metrics::counter!("linkstead_directory_slow_total").increment(1);
+        tracing::warn!(%session, "a session does not read; closing it");
+        outboxes.remove(&session);
+        session
+    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 mod dialer;
 mod disk;
+mod front;
 mod hub;
 mod operate;
+mod said;
 mod session;
 
 use std::sync::Arc;
@@ -14,7 +16,6 @@ use node::config::{BadSetting, NodeConfig};
 use node::lifecycle::BadBudgets;
 use node::listen::{Bounded, Incoming};
 use node::ops::{self, Ops, Readiness};
-use node::stub::directory::directory_server::DirectoryServer;
 use node::telemetry::Metrics;
 use node::{Clock, Shutdown};
 use store::StoreError;
@@ -25,8 +26,10 @@ use tokio_util::sync::CancellationToken;
 use crate::config::ServiceManagerConfig;
 use crate::directory::{DIALLING_MAX, Directory, Save};
 use disk::Disk;
+use front::Front;
 use hub::Hub;
 use operate::Operator;
+pub use said::Said;
 pub use session::{Input, session};
 
 /// Messages of all sessions on their way to the core; when it is full, sessions are read no further.
@@ -179,7 +182,7 @@ async fn serve<N: NetIo>(
     inputs: mpsc::Sender<Input>,
     over: CancellationToken,
 ) -> Result<(), ServeError> {
-    let service = DirectoryServer::new(session::Sessions::new(inputs, config.outbox_max));
+    let service = Front(Arc::new(session::Sessions::new(inputs, config.outbox_max)));
     let serving = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
         .http2_keepalive_interval(Some(config.ttl.0))

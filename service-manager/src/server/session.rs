@@ -5,7 +5,6 @@ use base::{Generation, Generations, NodeId};
 use net::hello::Proof;
 use node::directory::NodeInfo;
 use node::listen::Caller;
-use node::stub::directory::directory_server::Directory;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
@@ -14,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 use wire::directory::{self as msg, from_directory, to_directory};
 
+use super::said::Said;
 use crate::directory::Refusal;
 
 /// What the core's loop receives.
@@ -23,7 +23,7 @@ pub enum Input {
         session: Generation,
         /// It comes from this machine.
         loopback: bool,
-        outbox: mpsc::Sender<Result<msg::FromDirectory, Status>>,
+        outbox: mpsc::Sender<Result<Said, Status>>,
         /// Cancelled when the core is done with the session.
         over: CancellationToken,
     },
@@ -47,7 +47,7 @@ pub enum Input {
     },
 }
 
-/// The tonic service.
+/// Where connections become sessions of the core.
 #[derive(Debug)]
 pub(super) struct Sessions {
     inputs: mpsc::Sender<Input>,
@@ -59,16 +59,12 @@ impl Sessions {
     pub fn new(inputs: mpsc::Sender<Input>, outbox_max: usize) -> Self {
         Self { inputs, outbox_max, generations: Mutex::default() }
     }
-}
 
-#[tonic::async_trait]
-impl Directory for Sessions {
-    type SessionStream = ReceiverStream<Result<msg::FromDirectory, Status>>;
-
-    async fn session(
+    /// Begins a session; what is said to it comes out of the answer.
+    pub fn begin(
         &self,
         request: Request<Streaming<msg::ToDirectory>>,
-    ) -> Result<Response<Self::SessionStream>, Status> {
+    ) -> Result<Response<ReceiverStream<Result<Said, Status>>>, Status> {
         let (outbox, answers) = mpsc::channel(self.outbox_max);
         let caller = request.extensions().get::<Caller>().cloned();
         let Some(caller) = caller else {
@@ -87,7 +83,7 @@ pub async fn session<S, E>(
     generation: Generation,
     caller: Caller,
     mut from: S,
-    outbox: mpsc::Sender<Result<msg::FromDirectory, Status>>,
+    outbox: mpsc::Sender<Result<Said, Status>>,
     inputs: mpsc::Sender<Input>,
 ) where
     S: Stream<Item = Result<msg::ToDirectory, E>> + Unpin,
@@ -111,7 +107,7 @@ pub async fn session<S, E>(
                     tracing::warn!(code = refusal.code.name, why = %refusal.text, "a node was refused");
                     let refused = from_directory::Kind::Refused(refusal.message());
                     // A peer whose queue is full does not listen either way.
-                    let _ = answers.try_send(Ok(msg::FromDirectory { kind: Some(refused) }));
+                    let _ = answers.try_send(Ok(Said::One(refused)));
                     break;
                 }
                 Input::Said { session: generation, message }

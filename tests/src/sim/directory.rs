@@ -120,14 +120,13 @@ impl DirectoryNode {
         self.show_admission(env, &actions);
         self.core.check();
         for action in actions {
-            match action {
-                Action::Send { session, message } => {
-                    if let Some(known) = self.sessions.get(&session) {
-                        env.send(self.me, known.conn, Talk::From(message));
-                    }
+            for (session, message) in action.said() {
+                if let Some(known) = self.sessions.get(&session) {
+                    env.send(self.me, known.conn, Talk::From(message.clone()));
                 }
-                Action::Close { session } => self.close(env, session),
-                Action::Count(_) | Action::Save(_) | Action::Dial { .. } => {}
+            }
+            if let Action::Close { session } = action {
+                self.close(env, session);
             }
         }
     }
@@ -144,9 +143,8 @@ impl DirectoryNode {
     /// Tells who watches which start was let in, which one lost its place to it, and who was given up.
     fn show_admission(&mut self, env: &mut Env, actions: &[Action]) {
         let mut loser = None;
-        for action in actions {
-            let Action::Send { session, message } = action else { continue };
-            let Some(known) = self.sessions.get(session) else { continue };
+        for (session, message) in actions.iter().flat_map(Action::said) {
+            let Some(known) = self.sessions.get(&session) else { continue };
             match message {
                 From::Refused(refused) if refused.code == code::STALE_EPOCH.number => {
                     self.starts

@@ -100,9 +100,8 @@ impl World {
     }
 
     fn absorb(&mut self, actions: Vec<Action>) {
-        for action in actions {
-            let Action::Send { session, message } = action else { continue };
-            match &message {
+        for (session, message) in actions.iter().flat_map(Action::said) {
+            match message {
                 From::Welcome(welcome) => {
                     let node = self.node_of.get(&session).cloned().unwrap_or_default();
                     self.epochs.insert((session, node), welcome.epoch);
@@ -111,7 +110,7 @@ impl World {
                     self.nonces.insert(session, ping.nonce);
                 }
                 _ if session == Generation(99) => {
-                    assert!(!feed(&mut self.watcher, &message), "a gap in the deltas")
+                    assert!(!feed(&mut self.watcher, message), "a gap in the deltas")
                 }
                 _ => {}
             }

@@ -1,7 +1,8 @@
 //! The loop over channels: a session that does not read costs only itself.
 
+use prost::Message;
 use tokio_stream::wrappers::ReceiverStream;
-use wire::directory::{from_directory::Kind as From, to_directory::Kind as To};
+use wire::directory::{self as msg, from_directory::Kind as From, to_directory::Kind as To};
 
 use net::hello::Proof;
 use node::listen::Caller;
@@ -10,7 +11,7 @@ use super::*;
 use crate::config::ServiceManagerConfig;
 use crate::server::session;
 
-type Answers = mpsc::Receiver<Result<msg::FromDirectory, TonicStatus>>;
+type Answers = mpsc::Receiver<Result<Said, TonicStatus>>;
 
 struct World {
     inputs: mpsc::Sender<Input>,
@@ -61,7 +62,10 @@ async fn say(to: &mpsc::Sender<Result<msg::ToDirectory, ()>>, kind: To) {
 }
 
 async fn heard(answers: &mut Answers) -> Option<From> {
-    answers.recv().await.map(|message| message.unwrap().kind.unwrap())
+    answers.recv().await.map(|said| match said.unwrap() {
+        Said::One(kind) => kind,
+        Said::Encoded(bytes) => msg::FromDirectory::decode(bytes).unwrap().kind.unwrap(),
+    })
 }
 
 #[tokio::test(start_paused = true)]
