@@ -99,7 +99,7 @@ if [[ $mode == all ]]; then
     stage browser browser
     stage sim cargo sim --smoke
     stage bench cargo run --release -q -- bench forward --baseline haproxy --seconds 0.2 --json
-    stage docs cargo run -q -p tests --bin docs -- --seconds 1800 README.md docs/start.md docs/guides/{tls,authentication,limits}.md \
+    stage docs cargo run -q -p tests --bin docs -- --seconds 1800 README.md docs/start.md docs/guides/{tls,authentication,limits,deploy,operating,routing}.md \
         examples/python/README.md
 fi
 report
