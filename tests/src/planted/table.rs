@@ -43,6 +43,24 @@ pub const FAULTS: &[Fault] = &[
         filter: "tls::tests::changed_files_are_used",
     },
     Fault {
+        name: "arbiter_ignores_seq",
+        package: "global-cache",
+        breaks: "a late word about an earlier grant ends the present one",
+        filter: "arbiter::tests::acquiring::what_is_late_or_doubled",
+    },
+    Fault {
+        name: "arbiter_never_says_reload",
+        package: "global-cache",
+        breaks: "a provider goes on with what it had before others changed it",
+        filter: "arbiter::tests::acquiring::",
+    },
+    Fault {
+        name: "arbiter_forgets_the_evicted",
+        package: "global-cache",
+        breaks: "who loads next does not hear whose late writes to refuse",
+        filter: "arbiter::tests::leaving::the_silent_lose_everything",
+    },
+    Fault {
         name: "store_skips_checksums",
         package: "store",
         breaks: "a damaged record is handed out",
