@@ -13,7 +13,8 @@
 //! | [`certificates`] | certificates, DER and PEM |
 //! | [`directory`] | what nodes and directory say to each other, claims among it |
 
-pub mod beans;
+mod beans;
+pub mod cache;
 pub mod certificates;
 pub mod directory;
 pub mod frames;
@@ -97,6 +98,9 @@ pub const TARGETS: &[Target] = &[
     target("link_heads", links::heads),
     // An empty module in a list takes two bytes, and over a hundred once it is read.
     target("link_messages", links::messages).heap(512),
+    target("cache_heads", cache::heads),
+    // As in link_messages.
+    target("cache_bodies", cache::bodies).heap(128),
     target("proxy", streams::proxy),
     target("preface", streams::preface),
     target("hello", streams::hello),

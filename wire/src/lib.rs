@@ -9,10 +9,13 @@
 //! | node | node | hello, calls, replies, cancels, pings | [`node`], [`hello`] |
 //! | provider | linkd | Announce, Bind, Subscribe, UnBind, Load, Disable, Send, Broadcast, Kick, UserState | [`link`] |
 //! | linkd | provider | Opened, Dispatch, UserState, LinkBroken | [`link`] |
+//! | provider | arbiter | Login, Renew, Acquire, Reduced, Refused, Reassert, Bye | [`cache`] |
+//! | arbiter | provider | Grant, Deny, Reduce, Reasserted | [`cache`] |
 //! | node | directory | register, lease, watch | [`directory`] |
 //! | operator | node | status, kick, stop | [`admin`] |
 
 pub mod auth;
+pub mod cache;
 pub mod call;
 pub mod code;
 pub mod frame;
