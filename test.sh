@@ -92,6 +92,7 @@ fi
 stage fmt cargo fmt --all --check
 [[ $mode == quick ]] || stage clippy cargo clippy --workspace --all-targets -- -D warnings
 stage tests tests
+stage loom cargo test -q -p linkd --test loom
 stage doctests cargo test --workspace --doc
 stage planted cargo planted
 stage fuzz cargo fuzz --seconds 2

@@ -140,7 +140,8 @@ async fn hand_over<N: NetIo>(
         worker: at as u32,
     };
     let (conn, workers) = (crew.generation(), crew.workers.len());
-    let guest = Box::new(Guest { addr, wanted, workers, conn, ours, security: greeting.security, place });
+    let Greeting { security, directory, .. } = greeting;
+    let guest = Box::new(Guest { addr, wanted, workers, conn, ours, security, directory, place });
     let posted = io.detach(stream).map(|stream| worker.mailbox.post(Letter::Provider { stream, guest }));
     if !matches!(posted, Ok(Ok(()))) {
         provider_refused("handover");

@@ -123,6 +123,9 @@ where
     let secured = hub.security.dial(stream, &target.address, HANDSHAKE_TIMEOUT).await;
     let (mut stream, proof) = secured.map_err(HelloError::Tls)?;
     let peer = hello::offer(&mut stream, &proof, &hub.ours(worker), &[hello::Role::Linkd]).await?;
+    if let Some(directory) = &hub.directory {
+        directory.met(peer.epoch);
+    }
     Ok((stream, peer))
 }
 

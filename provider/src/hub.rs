@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::{Epoch, Generation, Generations, NodeId, ServerId};
 use net::{Security, hello};
-use node::Clock;
+use node::{Clock, Directory};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
@@ -38,6 +38,8 @@ pub(crate) struct Hub {
     pub identity: Identity,
     /// How this provider proves who it is, and asks linkds to.
     pub security: Security,
+    /// Hears of the epochs of linkds that are met.
+    pub directory: Option<Directory>,
     pub config: Config,
     pub clock: Clock,
     pub meters: Meters,
@@ -74,6 +76,7 @@ impl Hub {
     pub fn new(
         identity: Identity,
         security: Security,
+        directory: Option<Directory>,
         config: Config,
         judge: Option<Judge>,
         pool: Handle,
@@ -81,6 +84,7 @@ impl Hub {
         Arc::new(Self {
             identity,
             security,
+            directory,
             gauge: Gauge::new(&config.overload),
             closed: AtomicBool::new(config.initially_disabled),
             config,

@@ -258,7 +258,7 @@ impl Builder {
         let (directory, epoch, linkds) = linkds.found().await?;
         let identity = Identity { cluster, node, epoch, server_id: config.server_id() };
         let pool = Pool::new(home, config.worker_count())?;
-        let hub = Hub::new(identity, security, config, self.judge, pool.handle.clone());
+        let hub = Hub::new(identity, security, directory.clone(), config, self.judge, pool.handle.clone());
         let table = match build(self.makes, &hub) {
             Ok(table) => Arc::new(table),
             Err(error) => {

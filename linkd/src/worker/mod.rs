@@ -19,6 +19,7 @@ use net::hello::Ours;
 use net::strangers::Place;
 use net::ws::Origins;
 use net::{NetIo, Security, ServerTls};
+use node::Directory;
 use tokio::sync::oneshot;
 use tokio::time::MissedTickBehavior;
 use wire::code::Code;
@@ -71,6 +72,8 @@ pub struct Guest {
     pub conn: Generation,
     pub ours: Ours,
     pub security: Security,
+    /// Hears of the epoch under which it comes.
+    pub directory: Directory,
     /// Its place among those who have not said who they are.
     pub place: Place,
 }

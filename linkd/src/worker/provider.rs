@@ -53,7 +53,7 @@ async fn greet<S>(stream: S, guest: Guest) -> Result<(Secured<S>, Peer), HelloEr
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let Guest { addr, wanted, workers, ours, security, place: _place, .. } = guest;
+    let Guest { addr, wanted, workers, ours, security, directory, place: _place, .. } = guest;
     let secured = security.accept(stream, addr, HANDSHAKE_TIMEOUT).await;
     let (mut stream, proof) = secured.map_err(HelloError::Tls)?;
     let peer = hello::accept_if(&mut stream, &proof, &ours, &[Role::Provider], |peer| {
@@ -66,6 +66,7 @@ where
         }
     });
     let peer = peer.await?;
+    directory.met(peer.epoch);
     Ok((stream, peer))
 }
 

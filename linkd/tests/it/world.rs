@@ -11,10 +11,12 @@ use linkd::counters::{Counters, Totals};
 use linkd::mailbox::Mailbox;
 use linkd::router::{Bounds, Judge, Rate, Rules};
 use linkd::worker::{self, Guest, Layers, Letter, Settings, Shared, Transport};
+use net::dial::Backoff;
 use net::hello::{self, Ours, Proof, Role};
 use net::link::{Closed, Handler, Link};
 use net::strangers::Strangers;
 use net::{NetIo, Peer, Security, Tcp, outbox};
+use node::directory::{Directory, Join};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
@@ -188,7 +190,9 @@ impl World {
         };
         let place = Strangers::new(1, 1).enter(addr.ip()).unwrap();
         let (security, linkd) = (Security::Insecure, ours("linkd-1", Role::Linkd));
-        let guest = Box::new(Guest { addr, wanted: 0, workers: 1, conn, ours: linkd, security, place });
+        let directory = alone(&linkd.node);
+        let guest =
+            Box::new(Guest { addr, wanted: 0, workers: 1, conn, ours: linkd, security, directory, place });
         let letter = Letter::Provider { stream: Tcp.detach(theirs).unwrap(), guest };
         assert!(self.mailbox.post(letter).is_ok());
         let (proof, provider) = (Proof::Loopback(addr), ours(node, Role::Provider));
@@ -299,4 +303,18 @@ impl Provider {
     pub async fn introduced(&mut self) -> message::Opened {
         prost::Message::decode(self.next(link::OPENED).await.body).unwrap()
     }
+}
+
+/// A membership that no directory hears of.
+fn alone(node: &NodeId) -> Directory {
+    Directory::alone(Join {
+        cluster: "dev".into(),
+        node: node.clone(),
+        role: "linkd".into(),
+        host: "here".into(),
+        directory: Vec::new(),
+        ops_address: String::new(),
+        reconnect: Backoff::new(Duration::from_millis(100), Duration::from_secs(2), 1),
+        security: Security::Insecure,
+    })
 }

@@ -106,6 +106,14 @@ impl Claims {
         self.asked.open();
     }
 
+    /// The node lives under another epoch: what ended with the start before it is not this one's. To say it again would
+    /// take it from whoever has it now.
+    pub fn start_over(&mut self) {
+        self.kept.retain(|_, kept| kept.outlives_node);
+        let kept = &self.kept;
+        self.due.retain(|(_, key)| kept.contains_key(key));
+    }
+
     /// The session is over: nobody will answer what waits.
     pub fn close(&mut self) {
         self.asked.close(|| Err(ClaimError::Unknown));
@@ -139,7 +147,10 @@ impl Claims {
                 self.keep(now, claim);
                 Ok(())
             }
-            number if number == code::TAKEN.number => Err(ClaimError::Taken),
+            number if number == code::TAKEN.number => {
+                self.lost(&claim);
+                Err(ClaimError::Taken)
+            }
             number if number == code::BUSY.number => Err(ClaimError::NotNow),
             number => {
                 let name = Code::find(number).map_or("UNKNOWN", |code| code.name);
@@ -147,6 +158,16 @@ impl Claims {
             }
         };
         let _ = sender.send(answer);
+    }
+
+    /// Somebody else has it. If this node had it before, it is not to be said again: nobody would be told that it was
+    /// this node's once more.
+    fn lost(&mut self, claim: &Claim) {
+        let key: Arc<str> = Arc::from(claim.key.as_str());
+        if let Some(old) = self.kept.get(&key).filter(|old| old.value == claim.value) {
+            self.due.remove(&(old.until, key.clone()));
+            self.kept.remove(&key);
+        }
     }
 
     fn keep(&mut self, now: Mono, claim: Claim) {

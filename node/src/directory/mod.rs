@@ -202,6 +202,14 @@ impl Directory {
         }
     }
 
+    /// A peer said hello under this epoch. A directory that forgot, and whose clock was set back, hears of it with the
+    /// next session, also when no list has shown that start: else it could give the number again.
+    pub fn met(&self, epoch: Epoch) {
+        let mut known = self.shared.known.lock();
+        // Meeting somebody changes no list, so that nothing is to be done.
+        known.view.step(self.shared.clock.now(), view::Event::Met { epoch }, &mut Vec::new());
+    }
+
     /// Replaces the set of services this node offers, now and on every later session. A refusal by the directory is
     /// logged and counted, and leaves the set before it in place there.
     pub fn register(&self, services: Vec<Service>) {

@@ -153,7 +153,9 @@ impl Session {
         // Followers of the state look at the epoch, so the epoch is first.
         shared.claims.lock().open();
         shared.ids.lock().open();
-        shared.epoch.send_if_modified(|epoch| std::mem::replace(epoch, given) != given);
+        if shared.epoch.send_if_modified(|epoch| std::mem::replace(epoch, given) != given) {
+            shared.claims.lock().start_over();
+        }
         shared.state.send_modify(|state| {
             state.connected = true;
             state.admitted += 1;

@@ -8,6 +8,9 @@ use base::{Epoch, Mono, NodeId};
 
 use super::service::{Instance, Services};
 
+/// No epoch is ever beyond this. Whoever speaks of a larger one is not believed: the directory would refuse who repeats it.
+pub const EPOCH_MAX: Epoch = Epoch(i64::MAX as u64);
+
 /// Which instance of which service.
 pub type Key = (String, NodeId);
 
@@ -24,6 +27,8 @@ pub enum Event {
     Delta { name: String, previous: u64, revision: u64, added: Vec<Instance>, removed: Vec<Key> },
     /// The directory has waited long enough: what it did not list is gone.
     Warm,
+    /// A peer said hello under this epoch, and no list may have shown it.
+    Met { epoch: Epoch },
 }
 
 /// What the shell does.
@@ -74,7 +79,7 @@ impl View {
                 }
             }
             Event::Snapshot { name, revision, warming, instances, more } => {
-                self.see(&instances);
+                self.see_all(&instances);
                 if let Some(follow) = self.follows.get_mut(&name) {
                     follow.pages.extend(instances.into_iter().map(|instance| (instance.key(), instance)));
                     if !more {
@@ -83,7 +88,7 @@ impl View {
                 }
             }
             Event::Delta { name, previous, revision, added, removed } => {
-                self.see(&added);
+                self.see_all(&added);
                 if let Some(follow) = self.follows.get_mut(&name) {
                     follow.change(name, previous, revision, (added, removed), actions);
                 }
@@ -93,6 +98,7 @@ impl View {
                     follow.warm(name, actions);
                 }
             }
+            Event::Met { epoch } => self.see(epoch),
         }
     }
 
@@ -111,14 +117,19 @@ impl View {
         self.follows.len()
     }
 
-    /// The highest epoch of anyone ever listed: a directory that forgot counts on from here.
+    /// The highest epoch of anyone ever listed or met: a directory that forgot counts on from here.
     pub fn epoch_seen_max(&self) -> Epoch {
         self.epoch_seen_max
     }
 
-    fn see(&mut self, instances: &[Instance]) {
-        let newest = instances.iter().map(|instance| instance.epoch).max();
-        self.epoch_seen_max = self.epoch_seen_max.max(newest.unwrap_or_default());
+    fn see_all(&mut self, instances: &[Instance]) {
+        instances.iter().for_each(|instance| self.see(instance.epoch));
+    }
+
+    fn see(&mut self, epoch: Epoch) {
+        if epoch <= EPOCH_MAX {
+            self.epoch_seen_max = self.epoch_seen_max.max(epoch);
+        }
     }
 
     /// Asserts what always holds.

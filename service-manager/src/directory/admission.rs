@@ -62,7 +62,9 @@ impl Directory {
         if seen <= self.epoch_max {
             return;
         }
-        self.epoch_max = seen.saturating_add(UNSEEN).min(EPOCH_MAX);
+        // Two lives that hear of the same epoch go on from different ones: else both would give the same next.
+        let unseen = UNSEEN + self.settings.epoch_start % UNSEEN;
+        self.epoch_max = seen.saturating_add(unseen).min(EPOCH_MAX);
         actions.push(Action::save(Save::EpochMax { epoch: self.epoch_max }));
         if self.warm_at.is_none() || base::planted::is("directory_keeps_low_epochs") {
             return;

@@ -129,6 +129,9 @@ impl Claims {
 
     /// The node's lease ended, or another start took its place. Calls `save` with each change on the disk.
     pub fn node_gone(&mut self, node: &NodeId, mut save: impl FnMut(Save)) {
+        if base::planted::is("claims_outlive_their_node") {
+            return;
+        }
         for key in self.of_node.remove(node).unwrap_or_default() {
             self.remove(&key);
             save(Save::Unclaim { key: key.as_ref().to_owned() });

@@ -11,7 +11,7 @@ use super::catalog::{Set, weight};
 /// Versions of the session wire that are understood: ours and the one before.
 pub const PROTO: u32 = node::directory::PROTO;
 /// No epoch is ever beyond this; a claim that is would leave no room to count on.
-pub const EPOCH_MAX: u64 = i64::MAX as u64;
+pub const EPOCH_MAX: u64 = node::directory::view::EPOCH_MAX.0;
 
 /// How long the directory waits for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -278,7 +278,9 @@ impl Directory {
         actions: &mut Vec<Action>,
     ) {
         // What a session says that lost its node to another one counts no more.
-        let forgot = self.warm_at.is_some() && !self.settings.remembers;
+        let forgot = self.warm_at.is_some()
+            && !self.settings.remembers
+            && !base::planted::is("claims_given_while_warming");
         let claimed = match self.nodes.owner(node) == Some(session) {
             true => self.claims.claim(now, node, &claim, forgot, &self.settings.limits),
             false => Err(Refusal::new(code::STALE_EPOCH, "another session speaks for this node")),
@@ -451,7 +453,8 @@ impl Directory {
         }
     }
 
-    /// A directory that was itself paused has heard nobody, and blames nobody: all leases and probes begin anew.
+    /// A directory that was itself paused has heard nobody, and blames nobody: all leases and probes begin anew, and so
+    /// does the time in which those may come back who were there before it started.
     fn excuse(&mut self, now: Mono) {
         let terms = self.settings.terms;
         let paused = now.since(self.ticked) >= Span(terms.ttl.0 / PAUSES_PER_TTL);
@@ -459,6 +462,7 @@ impl Directory {
         if !paused || base::planted::is("directory_blames_after_a_pause") {
             return;
         }
+        self.warm_at = self.warm_at.map(|_| now + terms.warming);
         let all: Vec<NodeId> = self.nodes.iter().map(|(node, ..)| node.clone()).collect();
         for node in all {
             if let Some(node) = self.nodes.get_mut(&node) {

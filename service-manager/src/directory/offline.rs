@@ -125,7 +125,14 @@ impl Directory {
 
     /// The node is gone; it may come back until `offline_linger` is over.
     pub(super) fn gone_offline(&mut self, now: Mono, node: &NodeId, epoch: Epoch, actions: &mut Vec<Action>) {
-        let due = now + self.settings.terms.offline_linger;
+        let linger = self.settings.terms.offline_linger;
+        let due = if base::planted::is("directory_hands_over_at_once") { now } else { now + linger };
+        // What this start named before a restart of this directory, and had no time to name again, is gone only now.
+        for (_, left) in
+            self.offline.left.iter_mut().filter(|((of, _), left)| of == node && left.epoch == epoch)
+        {
+            left.due = due;
+        }
         let limits = &self.settings.limits;
         let left_max = limits.sessions.saturating_mul(limits.offline_ids);
         for id in self.offline.named.remove(node).unwrap_or_default() {
@@ -151,10 +158,16 @@ impl Directory {
     fn ask_next(&mut self, now: Mono, key: Key, actions: &mut Vec<Action>) {
         let Offline { named, left, questions, seq } = &mut self.offline;
         let Some(waiting) = left.get_mut(&key) else { return };
+        // The start that was gone is back, has this running and is about to name it again.
+        let back = self.nodes.get(&key.0).is_some_and(|node| node.epoch == waiting.epoch);
         let last = waiting.asked.take().map(|(node, seq)| {
             questions.remove(&seq);
             node
         });
+        if back && !base::planted::is("directory_hands_over_at_once") {
+            waiting.due = now + self.settings.terms.offline_linger;
+            return;
+        }
         let after = |node: &&NodeId| last.as_ref().is_none_or(|last| *node > last);
         let able = named.iter().filter(|(_, ids)| ids.contains(&key.1)).map(|(node, _)| node);
         let mut able = able.filter(after).filter(|node| self.nodes.get(node).is_some_and(|n| n.connected));
@@ -189,8 +202,11 @@ impl Directory {
             return;
         }
         if answer.taken || base::planted::is("directory_drops_offline_notices") {
-            self.offline.forget(&key);
             actions.push(Action::Count(Cause::TakenOver));
+            if base::planted::is("directory_asks_again") {
+                return self.ask_next(now, key, actions);
+            }
+            self.offline.forget(&key);
             self.save_offline(&key.0, actions);
         } else {
             self.ask_next(now, key, actions);

@@ -115,6 +115,12 @@ pub const FAULTS: &[Fault] = &[
         "directory_keeps_low_epochs",
         "after its clock was set back the directory gives epochs it gave before",
     ),
+    simulated("directory_forgets_its_epochs", "a directory with a store gives epochs again after a restart"),
+    simulated("directory_forgets_its_ids", "a directory with a store gives ids again after a restart"),
+    simulated("claims_given_while_warming", "a directory that forgot gives away what somebody may hold"),
+    simulated("claims_outlive_their_node", "what ends with a node is nobody's when that node is gone"),
+    simulated("directory_hands_over_at_once", "what a node left is handed over before it could come back"),
+    simulated("directory_asks_again", "what was taken over is handed over once more"),
     simulated("directory_admits_duplicates", "a second start is let in while the first one answers"),
     simulated(
         "directory_blames_after_a_pause",
@@ -184,6 +190,12 @@ pub const FAULTS: &[Fault] = &[
         "linkd",
         "a second Auth changes the account of a session",
         "the_account_of_a_session_never_changes",
+    ),
+    in_package(
+        "mailbox_keeps_late_letters",
+        "linkd",
+        "a letter to a worker that ends meanwhile is kept, and its sender waits for ever",
+        "a_letter_to_a_box_that_closes",
     ),
     in_package("ticket_not_consumed", "linkd", "a ticket is good for more than one login", "auth::"),
     in_package(

@@ -6,10 +6,11 @@ use service_manager::directory::Terms;
 
 use super::client::ClientNode;
 use super::directory::DirectoryNode;
+use super::disk::Disk;
 use super::env::{Env, TICK};
 use super::invariants::{Seen, Watch};
 use super::linkd::LinkdNode;
-use super::member::News;
+use super::member::{Member, News};
 use super::network::{ConnId, Network, Place, Side};
 use super::plan::{HEAL, Plan, Who};
 use super::process::{Node, Slot};
@@ -21,6 +22,8 @@ use super::trace::{Keep, Trace};
 
 /// So long after healing every client has logged in and heard from every module.
 pub const PROGRESS: Span = Span::secs(60);
+/// How long a node may be gone before what it left behind is handed over.
+pub const LINGER: Span = Span::secs(8);
 /// From the last request to the last look.
 const REST: Span = Span::secs(6);
 /// What the wall clock says at the start, in microseconds.
@@ -51,6 +54,7 @@ impl Cluster {
             network: Network::default(),
             trace: Trace::new(keep),
             watch: Watch::default(),
+            disk: Disk::default(),
             ended: Vec::new(),
             terms: terms(plan.brisk),
             beat: if plan.brisk { Span::millis(1_500) } else { Span::secs(3) },
@@ -91,10 +95,15 @@ impl Cluster {
         let settled = healed >= self.env.terms.ttl.max(self.env.terms.warming) + REST;
         if healed >= PROGRESS {
             self.over = Some(self.env.now);
-        } else if settled && self.clients().all(ClientNode::is_content) {
+        } else if settled && self.clients().all(ClientNode::is_content) && self.is_handed_over() {
             self.env.quiet = true;
             self.over = Some(self.env.now + REST);
         }
+    }
+
+    /// Nothing of whoever is gone waits for somebody to go on with it.
+    fn is_handed_over(&self) -> bool {
+        self.directory().is_some_and(|directory| directory.core.status().left == 0)
     }
 
     fn happen(&mut self, item: Item) {
@@ -108,6 +117,16 @@ impl Cluster {
                     slot.backlog.push_back(Item::Worked { at, conn, sid, job });
                 } else if let Some(node) = slot.node.as_mut().filter(|_| slot.life == at.life) {
                     node.worked(&mut self.env, conn, sid, job);
+                }
+            }
+            Item::Saved(place) => {
+                let slot = &mut self.slots[place.slot];
+                if slot.runs(place) && slot.paused {
+                    slot.backlog.push_back(Item::Saved(place));
+                } else if let Some(Node::Directory(node)) =
+                    slot.node.as_mut().filter(|_| slot.life == place.life)
+                {
+                    node.saved(&mut self.env);
                 }
             }
             Item::Fault(index) => self.begin(index),
@@ -196,7 +215,7 @@ impl Cluster {
         let (who, me) = (slot.who, Place { slot: index, life: slot.life });
         let wall = WALL + self.env.now.0 - self.wall_back.0;
         self.env.trace.say(self.env.now, || format!("{who} starts as {me}"));
-        slot.node = Some(Node::new(&self.env, &self.plan, who, me, wall));
+        slot.node = Some(Node::new(&mut self.env, &self.plan, who, me, wall));
         let phase = self.env.rng.millis(1, TICK.as_millis());
         self.env.after(phase, Item::Tick(me));
     }
@@ -205,7 +224,10 @@ impl Cluster {
     pub fn stop(&mut self, index: usize, hard: bool) {
         let slot = &mut self.slots[index];
         let place = Place { slot: index, life: slot.life };
-        if slot.node.take().is_some() {
+        if let Some(node) = slot.node.take() {
+            if let Node::Directory(mut node) = node {
+                node.crash(&mut self.env);
+            }
             slot.paused = false;
             slot.backlog.clear();
             let who = slot.who;
@@ -256,6 +278,12 @@ impl Cluster {
         })
     }
 
+    /// Everybody who has a session with the directory.
+    pub fn joined(&self) -> impl Iterator<Item = &Member> {
+        let linkds = self.linkds().map(|linkd| &linkd.member);
+        linkds.chain(self.providers().map(|provider| &provider.member)).filter(|member| member.is_admitted())
+    }
+
     /// Whether the linkd of this session has it.
     pub fn holds(&self, link: &LinkRef) -> bool {
         let its = |linkd: &&LinkdNode| *linkd.name() == link.linkd && linkd.member.epoch == link.epoch;
@@ -280,6 +308,6 @@ impl Cluster {
 /// The defaults of `[service_manager]`, or shorter ones in the same proportions.
 fn terms(brisk: bool) -> Terms {
     let [heartbeat, ttl, warming] = if brisk { [2, 6, 6] } else { [5, 15, 15] }.map(Span::secs);
-    let (probe, hello, offline_linger) = (Span::secs(1), Span::secs(10), Span::secs(60));
+    let (probe, hello, offline_linger) = (Span::secs(1), Span::secs(10), LINGER);
     Terms { heartbeat, ttl, warming, probe, hello, offline_linger }
 }

@@ -3,6 +3,7 @@
 use base::{Mono, Span};
 use service_manager::directory::Terms;
 
+use super::disk::Disk;
 use super::invariants::{Seen, Watch};
 use super::network::{Network, Place};
 use super::queue::{Item, Queue};
@@ -20,6 +21,8 @@ pub struct Env {
     pub network: Network,
     pub trace: Trace,
     pub watch: Watch,
+    /// What a directory with a store has saved.
+    pub disk: Disk,
     /// Starts that have ended by themselves.
     pub ended: Vec<Place>,
     /// The directory's times.

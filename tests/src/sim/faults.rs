@@ -62,10 +62,23 @@ impl Cluster {
                 self.stop(slot, hard);
                 self.slots[slot].retired = true;
             }
-            Fault::LoseDelta { to } => {
-                let (slot, directory) = (self.slot(to), self.slot(Who::Directory));
-                for conn in self.env.network.between(slot, directory) {
-                    self.env.network.lose_delta(conn);
+            Fault::LoseNotice { to } => {
+                for conn in self.env.network.between(self.slot(to), self.slot(Who::Directory)) {
+                    self.env.network.lose_notice(conn);
+                }
+            }
+            Fault::DoubleNotice { to } => {
+                for conn in self.env.network.between(self.slot(to), self.slot(Who::Directory)) {
+                    self.env.network.double_notice(conn);
+                }
+            }
+            Fault::Repeat { who } => {
+                let index = self.slot(who);
+                let Slot { node, paused, .. } = &mut self.slots[index];
+                match node.as_mut().filter(|_| !*paused) {
+                    Some(Node::Linkd(node)) => node.member.repeat(&mut self.env),
+                    Some(Node::Provider(node)) => node.member.repeat(&mut self.env),
+                    _ => {}
                 }
             }
         }

@@ -109,6 +109,7 @@ impl LinkdNode {
             Syn::Client => self.client_opened(env, conn),
             Syn::Provider { node, epoch, worker } if usize::from(worker) < self.workers.len() => {
                 let (worker, generation) = (usize::from(worker), self.generations.begin());
+                self.member.met(env, epoch);
                 env.send(self.me, conn, Talk::Hello { node: self.node.clone(), epoch: self.member.epoch });
                 self.conns.insert(conn, Role::Provider { worker, conn: generation, leaving: None });
                 // Known before the step, so that what the step says to it is sent.

@@ -11,6 +11,7 @@ use super::env::Env;
 use super::invariants::{Listing, Seen};
 use super::network::{ConnId, Place};
 use super::talk::{Syn, Talk};
+use super::wants::Wants;
 
 /// Everybody's.
 pub const CLUSTER: &str = "sim";
@@ -35,7 +36,7 @@ pub enum News {
 #[derive(Debug)]
 pub struct Member {
     me: Place,
-    node: NodeId,
+    pub node: NodeId,
     role: &'static str,
     pub epoch: Epoch,
     pub view: View,
@@ -45,6 +46,7 @@ pub struct Member {
     pub name: &'static str,
     stage: Stage,
     wait_ms: u64,
+    pub wants: Wants,
 }
 
 #[derive(Debug)]
@@ -68,6 +70,7 @@ impl Member {
             name,
             stage: Stage::Waiting { until: Mono::ZERO },
             wait_ms: 100,
+            wants: Wants::new(me, role == "provider"),
         }
     }
 
@@ -105,6 +108,19 @@ impl Member {
                 env.send(self.me, conn, Talk::To(To::Heartbeat(msg::Heartbeat { seq: 1 })));
             }
             _ => {}
+        }
+        if let Stage::Admitted { conn, .. } = self.stage {
+            for asked in self.wants.tick(env, self.node.as_str(), self.epoch) {
+                env.send(self.me, conn, Talk::To(asked));
+            }
+        }
+    }
+
+    /// Asks again for the list that it has.
+    pub fn repeat(&mut self, env: &mut Env) {
+        if let Stage::Admitted { conn, .. } = self.stage {
+            let again = msg::Subscribe { name: self.name.into(), loads: false };
+            env.send(self.me, conn, Talk::To(To::Subscribe(again)));
         }
     }
 
@@ -171,12 +187,17 @@ impl Member {
     fn admitted(&mut self, env: &mut Env, conn: ConnId, welcome: &msg::Welcome) -> News {
         let span = |ms: u32| Span::millis(ms.into());
         let (ttl, every, now) = (span(welcome.ttl_ms), span(welcome.heartbeat_ms), env.now);
+        let another = self.epoch.0 != welcome.epoch;
         self.epoch = Epoch(welcome.epoch);
+        env.see(&Seen::Met { at: self.me, epoch: welcome.epoch });
         self.stage =
             Stage::Admitted { conn, since: now, ttl, every, heard: now, beat: now + every, registered: 0 };
         self.sync(env);
         self.feed(env, view::Event::Connected);
         self.feed(env, view::Event::Follow { name: self.name.into() });
+        for said in self.wants.open(now, another) {
+            env.send(self.me, conn, Talk::To(said));
+        }
         News::Epoch
     }
 
@@ -213,9 +234,20 @@ impl Member {
                 env.send(self.me, conn, Talk::To(To::Pong(msg::Pong { nonce: ping.nonce })));
                 return None;
             }
-            _ => return None,
+            other => {
+                if let Some(answer) = self.wants.message(env, other) {
+                    env.send(self.me, conn, Talk::To(answer));
+                }
+                return None;
+            }
         };
         self.feed(env, event)
+    }
+
+    /// A peer said hello under this epoch.
+    pub fn met(&mut self, env: &mut Env, epoch: Epoch) {
+        self.view.step(env.now, view::Event::Met { epoch }, &mut Vec::new());
+        env.see(&Seen::Met { at: self.me, epoch: epoch.0 });
     }
 
     /// Sends what this node offers if the session does not know it.
@@ -235,10 +267,12 @@ impl Member {
             view::Event::Snapshot { warming, .. } => Listing::Snapshot { warming: *warming },
             view::Event::Delta { .. } => Listing::Delta,
             view::Event::Warm => Listing::Warm,
-            view::Event::Follow { .. } | view::Event::Connected => Listing::Session,
+            view::Event::Follow { .. } | view::Event::Connected | view::Event::Met { .. } => Listing::Session,
         };
         let mut actions = Vec::new();
         self.view.step(env.now, event, &mut actions);
+        let epoch = self.view.epoch_seen_max().0;
+        env.see(&Seen::Met { at: self.me, epoch });
         env.see(&Seen::View { at: self.me, listing, actions: &actions });
         self.view.check();
         let mut news = None;

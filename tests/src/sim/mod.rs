@@ -3,7 +3,7 @@
 //! delays, cuts, stalls and leaves connections half-open, among processes that pause, crash and start twice.
 //!
 //! A seed is a [`Plan`]: a shape and a list of faults. The same seed gives the same run, byte for byte. Every run ends by
-//! healing everything and demanding progress. What must hold is in `invariants`, one file each.
+//! healing everything and demanding progress. Half of the plans have a directory with a store, whose disk outlives it. What must hold is in `invariants`, one file each.
 //!
 //! Reading order: `plan`, `cluster` (the loop), `network`, then one process (`linkd`), then `invariants`.
 //!
@@ -13,6 +13,7 @@
 mod client;
 mod cluster;
 mod directory;
+mod disk;
 mod env;
 mod faults;
 mod frames;
@@ -29,6 +30,7 @@ mod queue;
 mod rng;
 mod talk;
 mod trace;
+mod wants;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -47,8 +47,10 @@ struct Wire {
     ends: [End; 2],
     /// Nothing sent or under way arrives any more, and neither end is told.
     cut: bool,
-    /// The next change that the directory tells here vanishes.
-    loses_delta: bool,
+    /// The next change or question that the directory tells here vanishes.
+    loses_notice: bool,
+    /// It comes twice.
+    doubles_notice: bool,
 }
 
 #[derive(Debug)]
@@ -125,9 +127,15 @@ impl Network {
         }
     }
 
-    pub fn lose_delta(&mut self, conn: ConnId) {
+    pub fn lose_notice(&mut self, conn: ConnId) {
         if let Some(wire) = self.wires.get_mut(&conn) {
-            wire.loses_delta = true;
+            wire.loses_notice = true;
+        }
+    }
+
+    pub fn double_notice(&mut self, conn: ConnId) {
+        if let Some(wire) = self.wires.get_mut(&conn) {
+            wire.doubles_notice = true;
         }
     }
 
@@ -138,7 +146,7 @@ impl Network {
     /// Nothing new is held up or lost. Cut connections stay cut: their ends must notice.
     pub fn heal(&mut self) {
         self.blocked.clear();
-        self.wires.values_mut().for_each(|wire| wire.loses_delta = false);
+        self.wires.values_mut().for_each(|wire| (wire.loses_notice, wire.doubles_notice) = (false, false));
     }
 
     /// A fault touches this slot until then.
@@ -176,7 +184,9 @@ impl Env {
         let conn = ConnId(self.network.dialled);
         let end = |place| End { place, open: true, due: Mono::ZERO, heard: self.now, asked: false };
         let ends = [end(from), end(Place { slot: to, life: NOBODY })];
-        self.network.wires.insert(conn, Wire { ends, cut: false, loses_delta: false });
+        self.network
+            .wires
+            .insert(conn, Wire { ends, cut: false, loses_notice: false, doubles_notice: false });
         self.send(from, conn, Talk::Syn(syn));
         conn
     }
@@ -184,12 +194,21 @@ impl Env {
     pub fn send(&mut self, from: Place, conn: ConnId, talk: Talk) {
         let Some(side) = self.network.side(conn, from) else { return };
         let Some(wire) = self.network.wires.get_mut(&conn).filter(|wire| !wire.cut) else { return };
-        if wire.loses_delta && talk.is_delta() {
-            wire.loses_delta = false;
+        if wire.loses_notice && talk.is_notice() {
+            wire.loses_notice = false;
             self.trace.say(self.now, || format!("{conn} loses {talk}"));
             return;
         }
         let to = 1 - side;
+        if wire.doubles_notice
+            && let Some(again) = talk.again()
+        {
+            wire.doubles_notice = false;
+            self.trace.say(self.now, || format!("{conn} doubles {talk}"));
+            if let Some(at) = self.due(conn, to) {
+                self.queue.push(at, Item::Deliver { conn, to, talk: again });
+            }
+        }
         if let Some(at) = self.due(conn, to) {
             self.queue.push(at, Item::Deliver { conn, to, talk });
         }

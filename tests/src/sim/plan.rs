@@ -94,9 +94,17 @@ pub enum Fault {
         linkd: u8,
         span: Span,
     },
-    /// The directory's next change is not delivered.
-    LoseDelta {
+    /// The directory's next notice, a change or a question, is not delivered.
+    LoseNotice {
         to: Who,
+    },
+    /// It is delivered twice.
+    DoubleNotice {
+        to: Who,
+    },
+    /// A node asks again for the list that it has.
+    Repeat {
+        who: Who,
     },
     /// The process ends and never comes back, also after healing.
     Retire {
@@ -121,6 +129,8 @@ pub struct Plan {
     pub offers: Vec<Offer>,
     /// Leases of 6 s instead of the default 15 s.
     pub brisk: bool,
+    /// The directory has one.
+    pub store: bool,
     pub faults: Vec<Planned>,
 }
 
@@ -135,6 +145,7 @@ impl Plan {
             clients: rng.between(3, 6) as u8,
             offers: (0..providers).map(|index| offer(index, &mut rng)).collect(),
             brisk: !rng.one_in(4),
+            store: Rng::new(!seed).one_in(2),
             faults: Vec::new(),
         };
         let count = if rng.one_in(12) { 0 } else { rng.between(1, FAULTS_MAX) };
@@ -184,7 +195,9 @@ impl Plan {
                 Fault::Mood { provider, mood, span: span(rng, 1_000, 15_000) }
             }
             18 => Fault::Clog { linkd: rng.below(self.linkds.into()) as u8, span: span(rng, 2_000, 15_000) },
-            19..23 => Fault::LoseDelta { to: self.member(rng) },
+            19..21 => Fault::LoseNotice { to: self.member(rng) },
+            21 => Fault::DoubleNotice { to: self.member(rng) },
+            22 => Fault::Repeat { who: self.member(rng) },
             _ => Fault::Retire { who: self.spare(rng), hard: rng.one_in(2) },
         }
     }
@@ -243,10 +256,10 @@ fn offer(index: u8, rng: &mut Rng) -> Offer {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { seed, linkds, workers, clients, brisk, .. } = self;
+        let Plan { seed, linkds, workers, clients, brisk, store, .. } = self;
         writeln!(
             f,
-            "seed {seed}: {linkds} linkds of {workers} workers, {clients} clients, brisk leases: {brisk}"
+            "seed {seed}: {linkds} linkds of {workers} workers, {clients} clients, brisk leases: {brisk}, a store: {store}"
         )?;
         for (index, offer) in self.offers.iter().enumerate() {
             let modules: Vec<_> = offer.modules.iter().map(ToString::to_string).collect();
@@ -284,7 +297,9 @@ impl fmt::Display for Fault {
             Fault::Retire { who, hard } => {
                 write!(f, "end {}{who} for good", if *hard { "the machine of " } else { "" })
             }
-            Fault::LoseDelta { to } => write!(f, "lose a delta to {to}"),
+            Fault::LoseNotice { to } => write!(f, "lose a notice to {to}"),
+            Fault::DoubleNotice { to } => write!(f, "double a notice to {to}"),
+            Fault::Repeat { who } => write!(f, "{who} asks for its list again"),
         }
     }
 }

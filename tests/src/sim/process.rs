@@ -7,6 +7,7 @@ use base::{LinkSid, NodeId};
 use super::client::ClientNode;
 use super::directory::DirectoryNode;
 use super::env::Env;
+use super::invariants::Seen;
 use super::linkd::LinkdNode;
 use super::member::News;
 use super::network::{ConnId, Place};
@@ -49,9 +50,12 @@ impl Slot {
 }
 
 impl Node {
-    pub fn new(env: &Env, plan: &Plan, who: Who, me: Place, wall: u64) -> Self {
+    pub fn new(env: &mut Env, plan: &Plan, who: Who, me: Place, wall: u64) -> Self {
         match who {
-            Who::Directory => Node::Directory(Box::new(DirectoryNode::new(env, me, wall))),
+            Who::Directory => {
+                env.see(&Seen::Restarts { at: env.now });
+                Node::Directory(Box::new(DirectoryNode::new(env, me, wall, plan.store)))
+            }
             Who::Linkd(_) => Node::Linkd(Box::new(LinkdNode::new(me, node_id(who), plan.workers))),
             Who::Provider(n) => {
                 let offer = plan.offers[usize::from(n)].clone();

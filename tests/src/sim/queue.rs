@@ -31,6 +31,8 @@ pub enum Item {
         sid: LinkSid,
         job: Job,
     },
+    /// The directory's turn is on the disk.
+    Saved(Place),
     /// The plan's fault of this number begins, or ends.
     Fault(usize),
     Lift(usize),

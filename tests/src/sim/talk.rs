@@ -89,8 +89,18 @@ pub enum Talk {
 }
 
 impl Talk {
-    pub fn is_delta(&self) -> bool {
-        matches!(self, Talk::From(from_directory::Kind::Delta(_)))
+    /// What the directory says by itself, and nobody asks for again.
+    pub fn is_notice(&self) -> bool {
+        use from_directory::Kind::{Delta, Offline};
+        matches!(self, Talk::From(Delta(_) | Offline(_)))
+    }
+
+    /// The same notice once more.
+    pub fn again(&self) -> Option<Self> {
+        match self {
+            Talk::From(kind) if self.is_notice() => Some(Talk::From(kind.clone())),
+            _ => None,
+        }
     }
 }
 

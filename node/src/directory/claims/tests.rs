@@ -66,3 +66,35 @@ fn each_refusal_says_whether_to_try_again() {
         assert_eq!(answer.try_recv().unwrap().unwrap_err().retry(), expected);
     }
 }
+
+/// What somebody else has now is not said again: the directory would take it as held all along once it is free.
+#[test]
+fn what_was_lost_is_not_replayed() {
+    let mut claims = Claims::default();
+    claims.open();
+    held(&mut claims, Mono::ZERO, "a");
+    held(&mut claims, Mono::ZERO, "b");
+    for value in [2, 1] {
+        let _answer = claims.ask(Mono::ZERO, Claim { value: vec![value], ..claim("a") }).unwrap();
+        let seq = claims.next().unwrap().seq;
+        claims.answered(Mono::ZERO, msg::Claimed { seq, code: code::TAKEN.number, ..Default::default() });
+        // Another value than the one that is held says nothing about that one.
+        assert_eq!(claims.replay(Mono::ZERO, None).0.len(), usize::from(value));
+    }
+    assert_eq!((claims.kept.len(), claims.due.len()), (1, 1));
+}
+
+/// Under another epoch this node holds no more what ended with the start before.
+#[test]
+fn what_ends_with_a_start_is_not_the_next_ones() {
+    let mut claims = Claims::default();
+    claims.open();
+    held(&mut claims, Mono::ZERO, "ticket");
+    let mut answer = claims.ask(Mono::ZERO, Claim { outlives_node: false, ..claim("owner") }).unwrap();
+    let seq = claims.next().unwrap().seq;
+    claims.answered(Mono::ZERO, msg::Claimed { seq, ..Default::default() });
+    assert_eq!(answer.try_recv(), Ok(Ok(())));
+    claims.start_over();
+    let again: Vec<_> = claims.replay(Mono::ZERO, None).0.into_iter().map(|claim| claim.key).collect();
+    assert_eq!((again, claims.due.len()), (vec!["ticket".to_owned()], 1));
+}

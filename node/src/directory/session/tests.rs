@@ -120,6 +120,18 @@ async fn a_node_says_which_epoch_it_has_and_which_it_has_seen() {
     );
 }
 
+/// Also of a peer that no list has shown, with the next session.
+#[tokio::test(start_paused = true)]
+async fn a_node_says_the_epoch_of_whomever_it_has_met() {
+    let directory = handle();
+    let peer = Peer::admit(&directory, 7).await;
+    directory.met(Epoch(95));
+    drop(peer);
+    let mut peer = Peer::meet(&directory);
+    let hello = peer.heard().await;
+    assert!(matches!(&hello, To::Hello(hello) if hello.epoch_seen_max == 95), "{hello:?}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_directory_that_falls_silent_is_left_after_one_lease() {
     let directory = handle();

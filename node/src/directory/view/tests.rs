@@ -238,6 +238,18 @@ fn the_highest_epoch_of_anyone_is_remembered() {
     assert_eq!(view.epoch_seen_max(), Epoch(90));
 }
 
+/// Whom this node has met and no list has shown counts as well, unless no directory could ever have given that.
+#[test]
+fn the_epoch_of_whoever_is_met_is_remembered() {
+    let mut view = View::default();
+    run(&mut view, "follow m/\nlist m/ 1 a:m/1/70");
+    let mut actions = Vec::new();
+    for epoch in [Epoch(80), Epoch(75), Epoch(EPOCH_MAX.0 + 1)] {
+        view.step(Mono::ZERO, Event::Met { epoch }, &mut actions);
+    }
+    assert_eq!((view.epoch_seen_max(), actions), (Epoch(80), Vec::new()));
+}
+
 /// What happens to one subscription between directory and node.
 #[derive(Debug, Clone)]
 enum Happening {

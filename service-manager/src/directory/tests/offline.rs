@@ -204,3 +204,40 @@ fn names_are_bounded() {
         "#]],
     );
 }
+
+/// The start that was given up is back and has not yet said again what it runs: nobody else is asked for that. When it is
+/// given up once more, it has the whole time anew.
+#[test]
+fn a_start_that_is_back_has_left_nothing() {
+    let mut core = Directory::new(settings(Span::ZERO), Mono::ZERO);
+    let mut now = Mono::ZERO;
+    let until_gone = "s1 open
+         s1 hello game-1 hostA
+         s1 names timers
+         s2 open
+         s2 hello game-2 hostB
+         s2 names timers
+         s1 close
+         +14s
+         s2 beat 1
+         +10s
+         s2 beat 2
+         +10s
+         s2 beat 3
+         s3 open
+         s3 hello game-1 hostA 101
+         +10s
+         s2 beat 4
+         +5s
+         s2 beat 5
+         +10s
+         s2 beat 6
+         +10s
+         s2 beat 7
+         +9s
+         s2 beat 8";
+    let quiet = run(&mut core, &mut now, until_gone);
+    assert!(!quiet.contains("asked"), "{quiet}");
+    let asked = run(&mut core, &mut now, "+1s");
+    assert!(asked.contains("s2 asked 1: timers of game-1/101"), "{asked}");
+}

@@ -202,7 +202,7 @@ fn the_newer_epoch_wins_after_a_restart_that_forgot() {
               s3 closed
             s4 open
             s4 hello fresh hostD
-              s4 welcome epoch 1049077
+              s4 welcome epoch 1049177
         "#]],
     );
 }
@@ -244,7 +244,7 @@ fn an_epoch_given_below_one_that_was_seen_is_taken_back() {
         s1 close
         s4 open
         s4 hello game-1 hostA 101
-          s4 welcome epoch 1049477 warming
+          s4 welcome epoch 1049577 warming
         +10s
         s4 beat 1
           s4 beat 1
@@ -261,4 +261,43 @@ fn an_epoch_given_below_one_that_was_seen_is_taken_back() {
           s4 beat 2
     "#]]
     .assert_eq(&run(&mut core, &mut now, script));
+}
+
+/// A directory that slept through the time in which others come back gives it to them when it is awake: nothing that
+/// it said before it has heard them is final.
+///
+/// Holds: H-09.
+#[test]
+fn a_directory_that_slept_goes_on_warming() {
+    let mut core = Directory::new(settings(Span::secs(15)), Mono::ZERO);
+    let script = "pause 16s
+         s1 open
+         s1 hello game-1 hostA
+         s2 open
+         s2 hello linkd-1 hostB 800 900";
+    expect![[r#"
+        pause 16s
+        s1 open
+        s1 hello game-1 hostA
+          s1 welcome epoch 101 warming
+        s2 open
+        s2 hello linkd-1 hostB 800 900
+          s1 STALE_EPOCH: this directory has restarted and gave node game-1 an epoch too small; join again
+          s1 closed
+          s2 welcome epoch 800 warming
+    "#]]
+    .assert_eq(&run(&mut core, &mut Mono::ZERO.clone(), script));
+}
+
+/// Two lives that hear of the same epoch and no other do not give the same next.
+///
+/// Holds: H-09.
+#[test]
+fn two_lives_count_on_from_different_epochs() {
+    let next = |epoch_start| {
+        let mut core = Directory::new(Settings { epoch_start, ..settings(Span::secs(15)) }, Mono::ZERO);
+        let script = "s1 open\ns1 hello linkd-1 hostA 8000000 9000000\ns2 open\ns2 hello game-1 hostB";
+        run(&mut core, &mut Mono::ZERO.clone(), script)
+    };
+    assert_ne!(next(100), next(200));
 }

@@ -3,9 +3,12 @@
 
 mod affinity;
 mod epochs_grow;
+mod ids_once;
 mod kicked_is_ended;
+mod left_behind;
 mod no_misrouted_frame;
 mod no_silent_loss;
+mod one_holder;
 mod one_home;
 mod one_start;
 mod only_silence_kills;
@@ -17,12 +20,14 @@ mod views_converge;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use base::{LinkSid, Mono};
 use linkd::router::Action;
 use linkstead::linkds::Key;
 use linkstead::{LinkRef, sessions};
 use node::directory::view;
+use wire::directory as msg;
 
 use super::cluster::Cluster;
 use super::frames::Asked;
@@ -60,7 +65,34 @@ pub enum Seen<'a> {
     /// Something came from a connection that no longer counts.
     Stale { at: Place, changed: bool },
     /// The directory let a start in.
-    Welcome { node: &'a str, start: Place, claimed: u64, epoch: u64, warming: bool },
+    Welcome {
+        directory: Place,
+        at: Mono,
+        node: &'a str,
+        start: Place,
+        claimed: u64,
+        epoch: u64,
+        warming: bool,
+        remembers: bool,
+    },
+    /// The directory lists this node no more.
+    Lost { node: &'a str, at: Mono },
+    /// Whoever has not come back to this life of the directory is gone.
+    Warm { directory: Place },
+    /// A life of the directory begins.
+    Restarts { at: Mono },
+    /// It gave somebody a key, or prolonged that.
+    Claimed(Claimed<'a>),
+    /// A node has said what it would leave behind.
+    Named { directory: Place, node: &'a str, ids: &'a [String] },
+    /// The directory asks somebody to go on with that.
+    HandedOver { directory: Place, at: Mono, question: &'a msg::Offline },
+    /// Somebody does.
+    TakenOver { directory: Place, seq: u64 },
+    /// A node was given ids, or not.
+    Ids { at: Place, code: i32, ids: Range<u64> },
+    /// Somebody was told this epoch, of whoever.
+    Met { at: Place, epoch: u64 },
     /// The start that held the node id lost it to another.
     Superseded { node: &'a str, claimed: u64, healthy: bool },
     /// The directory gave a node up because nothing was heard from it.
@@ -69,6 +101,18 @@ pub enum Seen<'a> {
     Client { conn: ConnId, saw: Saw<'a> },
     /// A process is gone.
     Ended { place: Place },
+}
+
+/// A claim that was granted.
+#[derive(Debug, Clone, Copy)]
+pub struct Claimed<'a> {
+    pub directory: Place,
+    pub remembers: bool,
+    pub warming: bool,
+    pub node: &'a str,
+    pub claim: &'a msg::Claim,
+    pub at: Mono,
+    pub until: Mono,
 }
 
 /// What a provider's sessions were told.
@@ -176,6 +220,9 @@ impl Default for Watch {
             Box::<session_fifo::SessionFifo>::default(),
             Box::<epochs_grow::EpochsGrow>::default(),
             Box::<one_start::OneStart>::default(),
+            Box::<one_holder::OneHolder>::default(),
+            Box::<ids_once::IdsOnce>::default(),
+            Box::<left_behind::LeftBehind>::default(),
             Box::<only_silence_kills::OnlySilenceKills>::default(),
             Box::<views_converge::ViewsConverge>::default(),
             Box::<stale_connections_change_nothing::StaleConnectionsChangeNothing>::default(),

@@ -113,6 +113,7 @@ impl ProviderNode {
     }
 
     fn hello(&mut self, env: &mut Env, conn: ConnId, node: &NodeId, epoch: Epoch) {
+        self.member.met(env, epoch);
         let expected =
             self.links.get(&conn).is_some_and(|link| link.key.node == *node && link.key.epoch == epoch);
         if expected {
