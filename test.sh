@@ -33,10 +33,10 @@ stage() {
 
 # Debian packages and the program that shows each is there: a linker for cargo,
 # git for the list of files, curl and Python for the pages, haproxy as the baseline of `bench forward`,
-# node and Chromium for the JavaScript client and the page.
+# node and Chromium for the JavaScript client and the page, faketime for a clock that stands wrong.
 packages() {
     local missing=() pair
-    for pair in build-essential:cc git:git curl:curl python3:python3 haproxy:haproxy nodejs:node npm:npm chromium:chromium; do
+    for pair in build-essential:cc git:git curl:curl python3:python3 haproxy:haproxy nodejs:node npm:npm chromium:chromium faketime:faketime; do
         command -v "${pair#*:}" > /dev/null || missing+=("${pair%:*}")
     done
     [[ ${#missing[@]} -eq 0 ]] && return 0

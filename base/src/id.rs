@@ -85,7 +85,7 @@ impl Account {
 }
 
 /// What could forge a line of a log or the look of a name beside it.
-fn is_unclean(c: char) -> bool {
+pub fn is_unclean(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 

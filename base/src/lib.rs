@@ -28,7 +28,7 @@ pub use epoch::Epoch;
 pub use fault::{Blame, Retry};
 pub use fence::Fence;
 pub use generation::{Generation, Generations};
-pub use id::{Account, LinkSid, ModuleId, NodeId, ProtocolId, Role, ServerId, TypeId};
+pub use id::{Account, LinkSid, ModuleId, NodeId, ProtocolId, Role, ServerId, TypeId, is_unclean};
 pub use lease::Lease;
 pub use mono::{Mono, Span};
 pub use request::RequestId;

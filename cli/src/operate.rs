@@ -87,8 +87,11 @@ fn line(status: &Value) -> String {
     }
     let mut words = vec![format!("{:<16}", text(status, "role"))];
     for key in ["epoch", "sessions", "authed", "online", "in_flight", "nodes", "services", "revision"] {
-        if let Some(value) = status.get(key).filter(|v| v.is_number()) {
-            words.push(format!("{key} {value}"));
+        match status.get(key) {
+            Some(Value::Number(value)) => words.push(format!("{key} {value}")),
+            // Numbers of 64 bits are texts.
+            Some(Value::String(value)) => words.push(format!("{key} {value}")),
+            _ => {}
         }
     }
     if status.get("disabled").and_then(Value::as_bool) == Some(true) {
@@ -109,7 +112,7 @@ pub async fn topology(ask: &Ask) -> Result<(), Failed> {
             "{:<20} {:<16} epoch {:<18} ops {:<22} on {}",
             text(node, "node"),
             text(node, "role"),
-            node["epoch"],
+            text(node, "epoch"),
             text(node, "ops"),
             text(node, "host")
         );

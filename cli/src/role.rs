@@ -35,7 +35,7 @@ pub async fn service_manager(given: &Given) -> Result<(), Failed> {
     parts.security = proven.security.clone();
     let _keeping = proven.keep(parts.readiness.clone());
     signal::take_over(parts.shutdown.clone()).context("signals")?;
-    println!("service-manager ready on {}", config.service_manager.listen);
+    println!("service-manager ready on {}", listener.local_addr().context("the directory's port")?);
     let cancel = CancellationToken::new();
     service_manager::run(&config.service_manager, listener, parts, cancel)
         .await
@@ -139,7 +139,9 @@ fn not_started(error: StartError) -> Failed {
 
 /// Logs as configured.
 fn begin(node: &NodeConfig) -> Result<(), Failed> {
-    telemetry::logs(&node.log).map_err(|error| Failed::Usage(error.to_string()))
+    telemetry::logs(&node.log).map_err(|error| Failed::Usage(error.to_string()))?;
+    node::clock::warn_if_behind();
+    Ok(())
 }
 
 fn node_id(node: &NodeConfig, default: &str) -> Result<NodeId, Failed> {

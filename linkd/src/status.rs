@@ -43,7 +43,7 @@ impl<N: NetIo> Linkd<N> {
         json!({
             "node": self.node.to_string(),
             "role": "linkd",
-            "epoch": self.directory.current_epoch().0,
+            "epoch": self.directory.current_epoch().to_string(),
             "client_addr": self.client_addr.to_string(),
             "ws_addr": self.ws_addr.map(|addr| addr.to_string()),
             "provider_addr": self.provider_addr.to_string(),
@@ -86,4 +86,32 @@ pub fn found(found: &Found) -> Value {
         "binds": binds,
         "unanswered": found.owed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{LinkSid, Role};
+
+    use super::*;
+
+    /// Holds: C-08.
+    #[test]
+    fn a_session_that_was_found_has_its_numbers_exactly() {
+        for number in [1, (1 << 53) + 1, u64::MAX] {
+            let session = Found {
+                sid: LinkSid(number),
+                account: Account::new("ann").unwrap(),
+                role: Some(Role(number)),
+                addr: ([127, 0, 0, 1], 9).into(),
+                app_version: "1.0.0.0".parse().unwrap(),
+                binds: Vec::new(),
+                owed: 0,
+            };
+            let shown: Value = serde_json::from_str(&found(&session).to_string()).unwrap();
+            assert_eq!(
+                (&shown["sid"], &shown["role"]),
+                (&json!(number.to_string()), &json!(number.to_string()))
+            );
+        }
+    }
 }

@@ -94,7 +94,7 @@ pub fn topology_json(nodes: &[NodeInfo]) -> Value {
     let service = |service: &directory::Service| {
         serde_json::json!({
             "name": service.name,
-            "version": service.version,
+            "version": service.version.to_string(),
             "address": service.address,
             "region": service.region,
             "extra": service.extra,
@@ -104,7 +104,7 @@ pub fn topology_json(nodes: &[NodeInfo]) -> Value {
         serde_json::json!({
             "node": node.node.as_str(),
             "role": node.role,
-            "epoch": node.epoch.0,
+            "epoch": node.epoch.to_string(),
             "host": node.host,
             "ops": node.ops_address,
             "services": node.services.iter().map(service).collect::<Vec<_>>(),
@@ -220,4 +220,32 @@ fn kick(request: msg::KickRequest) -> Result<Kick, String> {
             .ok_or_else(|| format!("{number} is no code; see the registry of codes"))?,
     };
     Ok(Kick { target, code, text: request.text })
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{Epoch, NodeId};
+
+    use super::*;
+
+    /// Readers of JSON round numbers beyond 2^53, so these are texts.
+    ///
+    /// Holds: C-08.
+    #[test]
+    fn numbers_of_64_bits_are_listed_exactly() {
+        for number in [1, (1 << 53) + 1, u64::MAX] {
+            let service = directory::Service { name: "m/7".into(), version: number, ..Default::default() };
+            let node = NodeInfo {
+                node: NodeId::new("game-1").unwrap(),
+                role: "provider".into(),
+                epoch: Epoch(number),
+                host: String::new(),
+                ops_address: String::new(),
+                services: vec![service],
+            };
+            let text = topology_json(&[node]).to_string();
+            assert!(text.contains(&format!("\"epoch\":\"{number}\"")), "{text}");
+            assert!(text.contains(&format!("\"version\":\"{number}\"")), "{text}");
+        }
+    }
 }

@@ -39,3 +39,44 @@ pub fn unix_micros() -> u64 {
 pub fn unix_seconds() -> u64 {
     unix_micros() / 1_000_000
 }
+
+/// A wall clock that stands before the program was made is wrong. Clocks a little apart are not worth a word, and
+/// neither is a program that was unpacked in another zone.
+const BEHIND_MAX_S: u64 = 2 * 24 * 3_600;
+
+/// Warns when the wall clock stands before the program's own file was written.
+pub fn warn_if_behind() {
+    let written = || {
+        let file = std::env::current_exe()?.metadata()?.modified()?;
+        Ok::<_, std::io::Error>(file.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs()))
+    };
+    // Without a file to ask there is nothing to compare with.
+    let Ok(written) = written() else { return };
+    if let Some(days) = days_behind(unix_seconds(), written) {
+        tracing::warn!(
+            days,
+            "the clock of this machine stands before this program was made: tickets and certificates are judged by \
+             it and will be refused; set it right. Leases do not depend on it"
+        );
+    }
+}
+
+fn days_behind(now_s: u64, written_s: u64) -> Option<u64> {
+    let behind = written_s.saturating_sub(now_s);
+    (behind > BEHIND_MAX_S).then_some(behind / (24 * 3_600))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Holds: BI-119.
+    #[test]
+    fn a_clock_before_the_program_is_noticed_and_one_that_is_a_little_off_is_not() {
+        let made = 1_800_000_000;
+        assert_eq!(days_behind(made + 1_000_000_000, made), None);
+        assert_eq!(days_behind(made - BEHIND_MAX_S, made), None);
+        assert_eq!(days_behind(made - 10 * 365 * 24 * 3_600, made), Some(3_650));
+        assert_eq!(days_behind(0, made), Some(20_833));
+    }
+}

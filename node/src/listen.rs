@@ -2,6 +2,8 @@
 //! one failed accept. TLS is shaken in tasks of its own, so that a slow stranger keeps nobody waiting. The sockets
 //! themselves are `net`'s.
 
+mod chatter;
+
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -22,6 +24,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Sleep};
 use tokio_stream::Stream;
 use tonic::transport::server::Connected;
+
+use chatter::Chatter;
 
 /// The wait after an accept that failed, such as for want of file descriptors.
 const RETRY: Duration = Duration::from_millis(50);
@@ -64,7 +68,21 @@ pub struct Held<S = TcpStream> {
     silence_max: Duration,
     /// When it has been silent for too long: whoever says nothing must not keep others out.
     silent_at: Pin<Box<Sleep>>,
+    chatter: Chatter,
     _place: Option<OwnedSemaphorePermit>,
+}
+
+impl<S> Held<S> {
+    fn new(
+        stream: Secured<S>,
+        caller: Caller,
+        silence_max: Duration,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Self {
+        let silent_at = Box::pin(tokio::time::sleep(silence_max));
+        let chatter = Chatter::new(Instant::now());
+        Self { stream, caller, silence_max, silent_at, chatter, _place: place }
+    }
 }
 
 impl Bounded {
@@ -123,9 +141,7 @@ type Shaken<S> = Result<Held<S>, (SocketAddr, TlsError)>;
 impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     fn plain(self, proof: Proof) -> Held<S> {
         let Raw { stream, addr, silence_max, place } = self;
-        let silent_at = Box::pin(tokio::time::sleep(silence_max));
-        let (stream, caller) = (Secured::Plain(stream), Caller { addr, proof });
-        Held { stream, caller, silence_max, silent_at, _place: place }
+        Held::new(Secured::Plain(stream), Caller { addr, proof }, silence_max, place)
     }
 
     async fn shake(self, security: Security, stranger: Place) -> Shaken<S> {
@@ -133,8 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         let shaken = security.accept(stream, addr, HANDSHAKE_TIMEOUT).await;
         drop(stranger);
         let (stream, proof) = shaken.map_err(|error| (addr, error))?;
-        let silent_at = Box::pin(tokio::time::sleep(silence_max));
-        Ok(Held { stream, caller: Caller { addr, proof }, silence_max, silent_at, _place: place })
+        Ok(Held::new(stream, Caller { addr, proof }, silence_max, place))
     }
 }
 
@@ -240,10 +255,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Held<S> {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(cx, buf);
         if read.is_ready() {
-            let silent_at = Instant::now() + self.silence_max;
+            let now = Instant::now();
+            let silent_at = now + self.silence_max;
             self.silent_at.as_mut().reset(silent_at);
+            if !self.chatter.allows(now, &buf.filled()[before..]) {
+                metrics::counter!("linkstead_http2_floods_total").increment(1);
+                tracing::debug!(addr = %self.caller.addr, "closing a connection that only chatters");
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
         } else if self.silent_at.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }

@@ -167,7 +167,7 @@ impl Status {
         json!({
             "role": "provider",
             "node": hub.identity.node.as_str(),
-            "epoch": hub.identity.epoch.0,
+            "epoch": hub.identity.epoch.to_string(),
             "server_id": hub.identity.server_id.0,
             "app_version": hub.config.version().to_string(),
             "region": hub.config.region,
@@ -187,7 +187,7 @@ impl Status {
 fn link(conn: &Arc<Conn>) -> Value {
     json!({
         "linkd": conn.link.peer.node.as_str(),
-        "epoch": conn.link.peer.epoch.0,
+        "epoch": conn.link.peer.epoch.to_string(),
         "worker": conn.key().worker,
         "introduced": conn.is_introduced(),
         "draining": conn.is_draining(),

@@ -25,6 +25,11 @@ pub enum StoreError {
     OtherKind { path: PathBuf, found: String, wanted: String },
     /// The operator's.
     #[error(
+        "{path} holds the data of {found}, this is {wanted}; name the folder of this node, or give the node its old name"
+    )]
+    OtherNode { path: PathBuf, found: String, wanted: String },
+    /// The operator's.
+    #[error(
         "{path} was written by a newer release (format {found}, this one knows {known}); start that release"
     )]
     Newer { path: PathBuf, found: u32, known: u32 },
@@ -34,7 +39,7 @@ pub enum StoreError {
     )]
     Damaged { path: PathBuf, what: String },
     /// What was asked for last may be on the disk or not.
-    #[error("the disk of {path} is full; make room and start again")]
+    #[error("the disk of {path} is full, or a quota or limit is reached; make room and start again")]
     Full { path: PathBuf },
     #[error("{path}: {text}")]
     Io { path: PathBuf, text: String },
@@ -52,7 +57,9 @@ impl StoreError {
     pub(crate) fn io(path: &Path, error: &io::Error) -> Self {
         let path = path.to_owned();
         match error.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => StoreError::Full { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                StoreError::Full { path }
+            }
             _ => StoreError::Io { path, text: error.to_string() },
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
+use std::ops::{Bound, ControlFlow};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -31,6 +32,14 @@ impl Kind {
         match self {
             Kind::Sled => "sled",
             Kind::Redb => "redb",
+        }
+    }
+
+    /// What is there from the moment on that a directory is labelled.
+    const fn files(self) -> &'static [&'static str] {
+        match self {
+            Kind::Sled => &["sled/db", "FLUSHED"],
+            Kind::Redb => &["records.redb"],
         }
     }
 }
@@ -102,6 +111,7 @@ pub fn open(dir: &Path, kind: Kind, options: &Options) -> Result<Opened, StoreEr
         let (found, wanted) = (label.kind.clone(), kind.to_string());
         return Err(StoreError::OtherKind { path: dir.to_owned(), found, wanted });
     }
+    whole(dir, kind, label.is_some())?;
     let (path, options) = (dir.to_owned(), *options);
     let store = within(dir, options.open_timeout, move || -> Result<Arc<dyn Store>, StoreError> {
         Ok(match kind {
@@ -110,11 +120,39 @@ pub fn open(dir: &Path, kind: Kind, options: &Options) -> Result<Opened, StoreEr
         })
     })?;
     let fresh = label.is_none();
+    if fresh && !is_empty(&*store)? {
+        return Err(StoreError::damaged(&dir.join(LABEL), "it is missing, and there are records"));
+    }
     let id = match label {
         Some(label) => label.id,
         None => Label::write(dir, kind)?,
     };
     Ok(Opened { store, id, kind, fresh })
+}
+
+/// A labelled directory has the files of its kind, and another has none of the other kind: a store opens as empty where its
+/// files are gone, and forgets all that it acknowledged.
+fn whole(dir: &Path, kind: Kind, labelled: bool) -> Result<(), StoreError> {
+    let there = |file: &&&str| dir.join(file).exists();
+    if labelled && let Some(gone) = kind.files().iter().find(|file| !there(file)) {
+        return Err(StoreError::damaged(&dir.join(gone), "it is missing"));
+    }
+    let others = Kind::ALL.into_iter().filter(|other| *other != kind).flat_map(Kind::files);
+    match others.into_iter().find(there) {
+        Some(other) if !labelled => {
+            Err(StoreError::damaged(&dir.join(LABEL), format!("it is missing, and {other} is there")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
+    let mut empty = true;
+    store.range(Bound::Unbounded, Bound::Unbounded, &mut |_, _| {
+        empty = false;
+        ControlFlow::Break(())
+    })?;
+    Ok(empty)
 }
 
 /// Which kind of store `dir` holds; `None`: none yet.

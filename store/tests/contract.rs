@@ -189,6 +189,42 @@ fn damage_is_an_error_that_names_the_file_and_never_a_wrong_value() {
     }
 }
 
+/// A file that is gone is damage: a store that opened as a new one would have forgotten all that it acknowledged.
+///
+/// Holds: BI-117.
+#[test]
+fn a_file_that_is_gone_is_noticed() {
+    for (kind, gone) in [
+        (Kind::Redb, "records.redb"),
+        (Kind::Redb, "STORE"),
+        (Kind::Sled, "sled/db"),
+        (Kind::Sled, "FLUSHED"),
+        (Kind::Sled, "STORE"),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), kind);
+        let mut batch = Batch::default();
+        batch.put(*b"key", *b"value");
+        store.write(&batch, Durability::Durable).unwrap();
+        drop(store);
+        std::fs::remove_file(dir.path().join(gone)).unwrap();
+        for wanted in Kind::ALL {
+            let opened = store::open(dir.path(), wanted, &Options::default()).map(|_| ());
+            let other = wanted != kind && gone != "STORE";
+            match opened {
+                Err(StoreError::OtherKind { .. }) if other => {}
+                Err(StoreError::Damaged { path, what }) if !other => {
+                    assert!(
+                        path.ends_with(gone) && what.contains("missing"),
+                        "{kind}, {gone}: {path:?} {what}"
+                    );
+                }
+                opened => panic!("{kind} without {gone}, opened as {wanted}: {opened:?}"),
+            }
+        }
+    }
+}
+
 fn copy(from: &Path, to: &Path) {
     for entry in from.read_dir().unwrap() {
         let (from, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));

@@ -20,6 +20,8 @@ const SERVICES: u32 = 4;
 /// What every follower follows.
 const PREFIX: &str = "module/";
 const WARM: Duration = Duration::from_millis(300);
+/// Changes of one name that come closer together are told together.
+const CALM: Duration = Duration::from_millis(100);
 /// An answer, or a change at a follower, that takes longer is a failure of the bench.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -157,7 +159,8 @@ async fn fan_out(plan: &Plan) -> Result<Seen> {
     let start = Instant::now() + WARM;
     let end = start + Duration::from_millis(plan.measure_ms);
     let (mut each, mut last) = (histogram()?, histogram()?);
-    let mut warm_until = start;
+    // What passed between a change and the last follower's sight of it, in all.
+    let mut busy = Duration::ZERO;
     for seq in 2.. {
         let said = Instant::now();
         let revision = source.register(seq).await?;
@@ -172,15 +175,16 @@ async fn fan_out(plan: &Plan) -> Result<Seen> {
                 each.saturating_record((at - said).as_nanos() as u64);
             }
         }
-        match said >= start {
-            true => last.saturating_record((latest - said).as_nanos() as u64),
-            false => warm_until = Instant::now(),
+        if said >= start {
+            last.saturating_record((latest - said).as_nanos() as u64);
+            busy += latest - said;
         }
         if latest >= end {
             break;
         }
+        tokio::time::sleep_until(said + CALM).await;
     }
-    let measured = measured(&each, warm_until.elapsed().as_secs_f64());
+    let measured = measured(&each, busy.as_secs_f64());
     Ok(Seen { measured, last_p50_us: micros(&last, 0.5), last_p99_us: micros(&last, 0.99) })
 }
 

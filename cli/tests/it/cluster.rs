@@ -196,7 +196,7 @@ async fn a_lost_provider_is_told_and_its_next_start_serves_again() {
     let (game, kill) = provider(directory.addr, "game-1", 1).await;
     let ann = player(&linkd, "ann").await;
     plays(&ann, "attic").await;
-    let old = game.status()["epoch"].as_u64().unwrap();
+    let old = game.status()["epoch"].as_str().unwrap().parse::<u64>().unwrap();
     kill.cancel();
     within(game.stopped()).await.ok();
     drop(game);
@@ -208,7 +208,7 @@ async fn a_lost_provider_is_told_and_its_next_start_serves_again() {
         }
     }
     let (again, _keep) = provider(directory.addr, "game-1", 1).await;
-    assert!(again.status()["epoch"].as_u64().unwrap() > old);
+    assert!(again.status()["epoch"].as_str().unwrap().parse::<u64>().unwrap() > old);
     within(ann.request(Tavern::LOGIN, Login::default())).await.unwrap();
     plays(&ann, "attic").await;
 }

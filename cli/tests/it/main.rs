@@ -5,7 +5,9 @@
 
 mod bad_input;
 mod cert;
+mod clock;
 mod cluster;
+mod data;
 mod doors;
 mod identity;
 mod javascript;

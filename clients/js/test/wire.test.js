@@ -66,6 +66,18 @@ it("numbers that end too early are refused, wherever they are cut", () => {
   }
 });
 
+// Holds: C-08.
+it("numbers of 64 bits stay what they are, also where a float would round them", () => {
+  for (const number of [0n, 2n ** 32n, 2n ** 53n - 1n, 2n ** 53n + 1n, 2n ** 63n + 1n, 2n ** 64n - 1n]) {
+    const out = new wire.Writer();
+    out.varint64(number);
+    out.long(BigInt.asIntN(64, number));
+    const reader = new wire.Reader(out.finish());
+    assert.deepEqual([reader.varint64(), reader.long()], [number, BigInt.asIntN(64, number)]);
+    assert.equal(BigInt(JSON.parse(JSON.stringify(String(number)))), number);
+  }
+});
+
 it("tagged fields that the client doesn't know are passed over", () => {
   // 1: list of two integers, 2: map<int,bytes> of one, 3: bean {1: 7}, 4: float, then 5: integer 9.
   const bean = [0x14, 0x20, 1, 2, 0x15, 0x03, 1, 5, 1, 0x61, 0x16, 0x10, 7, 0, 0x11, 0, 0, 0, 0, 0x10, 9, 0];

@@ -192,7 +192,7 @@ impl Directory {
         // A session resumed within the lease keeps what the node offered; a new start begins with nothing.
         let mut set = if resumed { self.catalog.set(&node).cloned().unwrap_or_default() } else { Set::new() };
         set.insert(NODE_SERVICE.to_owned(), node_service(&hello));
-        self.catalog.replace(&node, epoch, set, actions);
+        self.catalog.replace(now, &node, epoch, set, actions);
     }
 
     /// The epoch this start already has, unless that was given away or never was; else the next.

@@ -4,25 +4,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use base::{Epoch, Generation, NodeId};
+use base::{Epoch, Generation, Mono, NodeId};
 use node::directory::{Instance, NodeInfo, Service};
 use wire::directory::{self as msg, from_directory::Kind as From};
 
 use super::Action;
+use super::pace::{Key, Pace};
 
 /// The services of one node by name.
 pub(super) type Set = BTreeMap<String, msg::Service>;
 
-/// Followers of one name or prefix, each with the revision it was last told.
-type Followers = BTreeMap<Generation, u64>;
+/// Followers of one name or prefix.
+#[derive(Debug, Default)]
+struct Followers {
+    /// Each with the revision it was last told.
+    told: BTreeMap<Generation, u64>,
+    pace: Pace,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Catalog {
+    /// About how much one message carries.
+    page_bytes: usize,
     revision: u64,
     offers: BTreeMap<NodeId, (Epoch, Set)>,
     /// Which nodes offer a name: every name of `offers`, and no other.
     names: BTreeMap<String, BTreeSet<NodeId>>,
     follows: BTreeMap<String, Followers>,
+    /// The names in `follows` whose changes wait for the next tick.
+    owing: BTreeSet<String>,
     /// Services whose address can't be dialled.
     unreachable: BTreeMap<NodeId, BTreeSet<String>>,
 }
@@ -39,6 +49,10 @@ pub(super) fn patterns(name: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Catalog {
+    pub fn new(page_bytes: usize) -> Self {
+        Self { page_bytes, ..Self::default() }
+    }
+
     pub fn revision(&self) -> u64 {
         self.revision
     }
@@ -65,7 +79,7 @@ impl Catalog {
     }
 
     /// Makes `new` the whole set of `node` and tells every follower what that changed. An empty set is no node.
-    pub fn replace(&mut self, node: &NodeId, epoch: Epoch, new: Set, actions: &mut Vec<Action>) {
+    pub fn replace(&mut self, now: Mono, node: &NodeId, epoch: Epoch, new: Set, actions: &mut Vec<Action>) {
         let (old_epoch, old) = self.offers.remove(node).unwrap_or_default();
         if let Some(names) = self.unreachable.get_mut(node) {
             // Another address is another matter.
@@ -77,14 +91,14 @@ impl Catalog {
             }
         }
         let changed = |name: &String, service| old_epoch != epoch || old.get(name) != Some(service);
-        let added: Vec<msg::Instance> = new
+        let mut told: Vec<String> = new
             .iter()
             .filter(|(name, service)| changed(name, *service))
-            .map(|(_, service)| self.instance(node, epoch, service))
+            .map(|(name, _)| name.clone())
             .collect();
-        let removed: Vec<&String> = old.keys().filter(|name| !new.contains_key(*name)).collect();
-        for name in &removed {
+        for name in old.keys().filter(|name| !new.contains_key(*name)) {
             self.unlist(name, node);
+            told.push(name.clone());
         }
         for name in new.keys() {
             self.names.entry(name.clone()).or_default().insert(node.clone());
@@ -92,16 +106,24 @@ impl Catalog {
         if !new.is_empty() {
             self.offers.insert(node.clone(), (epoch, new));
         }
-        if !added.is_empty() || !removed.is_empty() {
+        if !told.is_empty() {
             self.revision += 1;
-            self.tell(node, added, &removed, actions);
+            self.tell(now, node, &told, actions);
         }
     }
 
     /// Whether the address of a service can be dialled has changed.
-    pub fn reached(&mut self, node: &NodeId, name: &str, unreachable: bool, actions: &mut Vec<Action>) {
-        let Some((epoch, set)) = self.offers.get(node) else { return };
-        let (epoch, Some(service)) = (*epoch, set.get(name).cloned()) else { return };
+    pub fn reached(
+        &mut self,
+        now: Mono,
+        node: &NodeId,
+        name: &str,
+        unreachable: bool,
+        actions: &mut Vec<Action>,
+    ) {
+        if !self.set(node).is_some_and(|set| set.contains_key(name)) {
+            return;
+        }
         let names = self.unreachable.entry(node.clone()).or_default();
         if unreachable {
             names.insert(name.to_owned());
@@ -111,9 +133,8 @@ impl Catalog {
         if names.is_empty() {
             self.unreachable.remove(node);
         }
-        let changed = vec![self.instance(node, epoch, &service)];
         self.revision += 1;
-        self.tell(node, changed, &[], actions);
+        self.tell(now, node, &[name.to_owned()], actions);
     }
 
     fn is_unreachable(&self, node: &NodeId, name: &str) -> bool {
@@ -139,64 +160,88 @@ impl Catalog {
         }
     }
 
-    /// One delta for each subscription that a change concerns.
-    fn tell(
-        &mut self,
-        node: &NodeId,
-        added: Vec<msg::Instance>,
-        removed: &[&String],
-        actions: &mut Vec<Action>,
-    ) {
-        let mut deltas: BTreeMap<&str, (Vec<&msg::Instance>, Vec<&String>)> = BTreeMap::new();
-        for instance in &added {
-            let name = instance.service.as_ref().map_or("", |service| service.name.as_str());
+    /// What stands now under these names of `node` goes to every subscription that it concerns: at once, or with the next
+    /// tick where changes come too fast.
+    fn tell(&mut self, now: Mono, node: &NodeId, names: &[String], actions: &mut Vec<Action>) {
+        let mut concerned: BTreeMap<String, BTreeSet<Key>> = BTreeMap::new();
+        for name in names {
             for pattern in patterns(name).filter(|pattern| self.follows.contains_key(*pattern)) {
-                deltas.entry(pattern).or_default().0.push(instance);
+                concerned.entry(pattern.to_owned()).or_default().insert((name.clone(), node.clone()));
             }
         }
-        for name in removed {
-            for pattern in patterns(name).filter(|pattern| self.follows.contains_key(*pattern)) {
-                deltas.entry(pattern).or_default().1.push(name);
+        for (pattern, keys) in concerned {
+            let Some(Followers { pace, .. }) = self.follows.get_mut(&pattern) else { continue };
+            if pace.allows(now) {
+                self.send(&pattern, &keys, actions);
+            } else if pace.owe(keys.into_iter()) {
+                self.settle(now, &pattern, actions);
+                self.owing.remove(&pattern);
+            } else {
+                self.owing.insert(pattern);
             }
         }
-        for (pattern, (added, removed)) in deltas {
-            // Most were told the same last, and so are told the same now.
-            let mut groups: BTreeMap<u64, Vec<Generation>> = BTreeMap::new();
-            for (session, last) in self.follows.get_mut(pattern).into_iter().flatten() {
-                groups.entry(std::mem::replace(last, self.revision)).or_default().push(*session);
+    }
+
+    /// Tells what was held back.
+    pub fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
+        for pattern in std::mem::take(&mut self.owing) {
+            self.settle(now, &pattern, actions);
+        }
+    }
+
+    /// Tells what was held back of one subscription, in deltas of about `page_bytes`.
+    fn settle(&mut self, now: Mono, pattern: &str, actions: &mut Vec<Action>) {
+        let Some(followers) = self.follows.get_mut(pattern) else { return };
+        let (mut page, mut bytes) = (BTreeSet::new(), 0);
+        for key in followers.pace.settle(now) {
+            let service = self.set(&key.1).and_then(|set| set.get(&key.0));
+            let size = key.1.as_str().len() + service.map_or(key.0.len(), weight);
+            if bytes > 0 && bytes + size > self.page_bytes {
+                self.revision += 1;
+                self.send(pattern, &std::mem::take(&mut page), actions);
+                bytes = 0;
             }
-            let key = |name: &&String| msg::Key { name: (*name).clone(), node: node.as_str().to_owned() };
-            for (previous, sessions) in groups {
-                let delta = msg::Delta {
-                    name: pattern.to_owned(),
-                    previous,
-                    revision: self.revision,
-                    added: added.iter().map(|instance| (*instance).clone()).collect(),
-                    removed: removed.iter().map(key).collect(),
-                };
-                actions.push(Action::SendAll { sessions, message: From::Delta(delta) });
+            bytes += size;
+            page.insert(key);
+        }
+        self.revision += 1;
+        self.send(pattern, &page, actions);
+    }
+
+    /// What now stands under these keys, to each follower.
+    fn send(&mut self, pattern: &str, keys: &BTreeSet<Key>, actions: &mut Vec<Action>) {
+        let (mut added, mut removed) = (Vec::new(), Vec::new());
+        for (name, node) in keys {
+            let offer = self.offers.get(node);
+            match offer.and_then(|(epoch, set)| Some((*epoch, set.get(name)?))) {
+                Some((epoch, service)) => added.push(self.instance(node, epoch, service)),
+                None => removed.push(msg::Key { name: name.clone(), node: node.as_str().to_owned() }),
             }
+        }
+        // Most were told the same last, and so are told the same now.
+        let mut groups: BTreeMap<u64, Vec<Generation>> = BTreeMap::new();
+        let followers = self.follows.get_mut(pattern).into_iter().flat_map(|known| &mut known.told);
+        for (session, last) in followers {
+            groups.entry(std::mem::replace(last, self.revision)).or_default().push(*session);
+        }
+        for (previous, sessions) in groups {
+            let (name, added, removed) = (pattern.to_owned(), added.clone(), removed.clone());
+            let delta = msg::Delta { name, previous, revision: self.revision, added, removed };
+            actions.push(Action::SendAll { sessions, message: From::Delta(delta) });
         }
     }
 
     /// Adds the follower, or begins its list anew, and sends it everything under `pattern` in pages of about
     /// `page_bytes`.
-    pub fn follow(
-        &mut self,
-        session: Generation,
-        pattern: &str,
-        warming: bool,
-        page_bytes: usize,
-        actions: &mut Vec<Action>,
-    ) {
-        self.follows.entry(pattern.to_owned()).or_default().insert(session, self.revision);
+    pub fn follow(&mut self, session: Generation, pattern: &str, warming: bool, actions: &mut Vec<Action>) {
+        self.follows.entry(pattern.to_owned()).or_default().told.insert(session, self.revision);
         let mut page = self.page(pattern, warming);
         let mut bytes = 0;
         for (name, node) in self.under(pattern) {
             let Some((epoch, set)) = self.offers.get(node) else { continue };
             let Some(service) = set.get(name) else { continue };
             let size = weight(service) + node.as_str().len();
-            if bytes > 0 && bytes + size > page_bytes {
+            if bytes > 0 && bytes + size > self.page_bytes {
                 let full = std::mem::replace(&mut page, self.page(pattern, warming));
                 actions.push(Action::send(session, From::Snapshot(msg::Snapshot { more: true, ..full })));
                 bytes = 0;
@@ -224,9 +269,10 @@ impl Catalog {
 
     pub fn unfollow(&mut self, session: Generation, pattern: &str) {
         if let Some(followers) = self.follows.get_mut(pattern) {
-            followers.remove(&session);
-            if followers.is_empty() {
+            followers.told.remove(&session);
+            if followers.told.is_empty() {
                 self.follows.remove(pattern);
+                self.owing.remove(pattern);
             }
         }
     }
@@ -245,14 +291,18 @@ impl Catalog {
             let offered = self.set(node).is_some_and(|set| names.iter().all(|name| set.contains_key(name)));
             assert!(offered, "a service of {node} is unreachable that nobody offers");
         }
+        let known = self.owing.iter().all(|pattern| self.follows.contains_key(pattern));
+        assert!(known, "a name owes and nobody follows it");
         for (pattern, followers) in &self.follows {
-            assert!(!followers.is_empty(), "{pattern} is kept without followers");
-            assert!(followers.values().all(|last| *last <= self.revision), "{pattern}: told the future");
+            assert!(!followers.told.is_empty(), "{pattern} is kept without followers");
+            assert!(followers.told.values().all(|last| *last <= self.revision), "{pattern}: told the future");
+            let owes = followers.pace.owes();
+            assert_eq!(owes, self.owing.contains(pattern), "{pattern}: what is owed is not known to be");
         }
     }
 
     pub fn follows(&self, session: Generation, pattern: &str) -> bool {
-        self.follows.get(pattern).is_some_and(|followers| followers.contains_key(&session))
+        self.follows.get(pattern).is_some_and(|followers| followers.told.contains_key(&session))
     }
 }
 

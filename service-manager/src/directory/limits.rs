@@ -106,10 +106,21 @@ pub(super) fn hello(hello: &msg::Hello, cluster: &str, limits: &Limits) -> Resul
 
 /// The name of a subscription.
 pub(super) fn pattern(name: &str, limits: &Limits) -> Result<(), Refusal> {
+    within("the name", name.len(), limits.name_bytes)?;
     if name.is_empty() {
         return Err(Refusal::new(code::BAD_MESSAGE, "a subscription without a name"));
     }
-    within("the name", name.len(), limits.name_bytes)
+    if name != "/" && odd(name.strip_suffix('/').unwrap_or(name)) {
+        return Err(Refusal::new(code::BAD_MESSAGE, format!("{name:?} can't be the name of a service")));
+    }
+    Ok(())
+}
+
+/// Names are parts between '/', as the parts of a path are, and somebody may take them for one. They stand in tables and
+/// logs.
+fn odd(name: &str) -> bool {
+    let part = |part: &str| matches!(part, "" | "." | "..");
+    name.split('/').any(part) || name.contains(base::is_unclean)
 }
 
 /// The set of a Register, by name.
@@ -119,12 +130,8 @@ pub(super) fn set(services: Vec<msg::Service>, limits: &Limits) -> Result<Set, R
     let mut bytes = 0;
     for service in services {
         let name = service.name.clone();
-        let odd = name.is_empty()
-            || name.starts_with('_')
-            || name.ends_with('/')
-            || name.contains(char::is_control);
         within("a service's name", name.len(), limits.name_bytes)?;
-        if odd {
+        if name.starts_with('_') || odd(&name) {
             return Err(Refusal::new(
                 code::BAD_MESSAGE,
                 format!("{name:?} can't be the name of a node's service"),

@@ -12,6 +12,7 @@ mod ids;
 mod limits;
 mod loads;
 mod offline;
+mod pace;
 mod reach;
 mod save;
 
@@ -118,10 +119,10 @@ impl Directory {
         Self {
             warm_at: (warming.0 > 0).then(|| now + warming),
             epoch_max: settings.epoch_start.min(EPOCH_MAX),
+            catalog: Catalog::new(settings.limits.page_bytes),
             settings,
             sessions: BTreeMap::new(),
             nodes: Owned::default(),
-            catalog: Catalog::default(),
             claims: Claims::default(),
             ids: Ids::default(),
             loads: Loads::default(),
@@ -255,7 +256,7 @@ impl Directory {
                 let own = self.catalog.set(node).and_then(|old| old.get(NODE_SERVICE)).cloned();
                 set.extend(own.map(|service| (NODE_SERVICE.to_owned(), service)));
                 let epoch = self.nodes.get(node).map(|node| node.epoch).unwrap_or_default();
-                self.catalog.replace(node, epoch, set, actions);
+                self.catalog.replace(now, node, epoch, set, actions);
                 self.loads.offers_changed(node);
                 self.try_addresses(now, node, actions);
             }
@@ -345,7 +346,7 @@ impl Directory {
         }
         match allowed {
             Ok(()) => {
-                self.catalog.follow(session, &name, self.warm_at.is_some(), limits.page_bytes, actions);
+                self.catalog.follow(session, &name, self.warm_at.is_some(), actions);
                 known.follows.insert(name.clone());
                 match loads {
                     true => self.observe(session, &name, actions),
@@ -399,12 +400,14 @@ impl Directory {
             self.loads.node_gone(node);
             self.reach.node_gone(node);
             self.claims.node_gone(node, |save| actions.push(Action::save(save)));
-            self.catalog.replace(node, Epoch::NONE, Set::new(), actions);
+            self.catalog.replace(now, node, Epoch::NONE, Set::new(), actions);
         }
     }
 
     fn tick(&mut self, now: Mono, actions: &mut Vec<Action>) {
         self.excuse(now);
+        // Before Warm is said, and loads: they are about what is known to be listed.
+        self.catalog.tick(now, actions);
         self.claims.tick(now, |save| actions.push(Action::save(save)));
         self.spread_loads(actions);
         self.hand_over(now, actions);

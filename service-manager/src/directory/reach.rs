@@ -99,7 +99,7 @@ impl Directory {
         }
         for (name, address) in astray {
             let why = "it is a loopback address, and the node is on another machine".to_owned();
-            self.judged(node, (&name, &address), Some(why), actions);
+            self.judged(now, node, (&name, &address), Some(why), actions);
         }
         self.dial_due(now, actions);
     }
@@ -121,7 +121,7 @@ impl Directory {
                 tried.due = Some(now + AGAIN);
                 self.reach.due.insert((now + AGAIN, node.clone(), name.to_owned()));
             }
-            self.judged(node, (name, address), failed, actions);
+            self.judged(now, node, (name, address), failed, actions);
         }
         self.dial_due(now, actions);
     }
@@ -129,6 +129,7 @@ impl Directory {
     /// Says what has changed to the node, and to who follows the service.
     fn judged(
         &mut self,
+        now: Mono,
         node: &NodeId,
         (name, address): (&str, &str),
         failed: Option<String>,
@@ -137,7 +138,7 @@ impl Directory {
         let tried = self.reach.of.get_mut(node).and_then(|names| names.get_mut(name));
         let Some(tried) = tried.filter(|tried| tried.unreachable != failed.is_some()) else { return };
         tried.unreachable = failed.is_some();
-        self.catalog.reached(node, name, failed.is_some(), actions);
+        self.catalog.reached(now, node, name, failed.is_some(), actions);
         if let Some(session) = self.nodes.owner(node) {
             let (name, address) = (name.to_owned(), address.to_owned());
             let text = failed.unwrap_or_default();

@@ -5,6 +5,7 @@
 
 mod bounds;
 mod claims;
+mod flapping;
 mod histories;
 mod observers;
 mod offline;

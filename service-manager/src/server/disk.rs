@@ -19,6 +19,7 @@ const WAITING_MAX: usize = 4;
 /// First bytes of keys.
 mod key {
     pub const FORMAT: u8 = b'v';
+    pub const OWNER: u8 = b'n';
     pub const EPOCH: u8 = b'e';
     pub const EPOCH_MAX: u8 = b'm';
     pub const CLAIM: u8 = b'c';
@@ -46,24 +47,32 @@ struct SavedOffline {
 /// The store of a running directory.
 #[derive(Debug)]
 pub(super) struct Disk {
+    /// Whose data it is.
+    owner: String,
     writer: Writer,
     store: Arc<dyn store::Store>,
 }
 
 impl Disk {
-    /// Opens the store in `dir` and reads what was saved.
-    pub fn open(dir: &Path, kind: Kind) -> Result<(Self, Vec<Save>), StoreError> {
+    /// Opens the store in `dir` and reads what was saved. What another node or another cluster saved is refused: its epochs
+    /// and claims say nothing about this one.
+    pub fn open(dir: &Path, kind: Kind, owner: String) -> Result<(Self, Vec<Save>), StoreError> {
         let Opened { store, .. } = store::open(dir, kind, &store::Options::default())?;
+        if let Some(found) = store.get(&[key::OWNER])?.filter(|found| *found != owner.as_bytes()) {
+            let (path, found) = (dir.to_owned(), String::from_utf8_lossy(&found).into_owned());
+            return Err(StoreError::OtherNode { path, found, wanted: owner });
+        }
         let saved = load(&*store, dir)?;
         let writer = Writer::start(store.clone(), WAITING_MAX)
             .map_err(|error| StoreError::Io { path: dir.to_owned(), text: error.to_string() })?;
-        Ok((Self { writer, store }, saved))
+        Ok((Self { owner, writer, store }, saved))
     }
 
     /// Returns when everything is on the disk.
     pub async fn save(&self, saves: Vec<Save>) -> Result<(), StoreError> {
         let mut batch = Batch::default();
         batch.put([key::FORMAT], FORMAT.to_le_bytes());
+        batch.put([key::OWNER], self.owner.as_bytes());
         saves.into_iter().for_each(|save| change(&mut batch, save));
         let (sender, done) = oneshot::channel();
         // Nobody else listens.
@@ -141,6 +150,8 @@ fn read(key: &[u8], value: &[u8]) -> Result<Option<Save>, Unreadable> {
             FORMAT => return Ok(None),
             newer => return Err(Unreadable::Newer(newer)),
         },
+        // Judged before.
+        key::OWNER => return Ok(None),
         key::EPOCH => Save::Epoch { node: node(name()?)?, epoch: number()? },
         key::EPOCH_MAX => Save::EpochMax { epoch: number()? },
         key::CLAIM => {
@@ -209,6 +220,7 @@ mod tests {
         }
     }
 
+    /// Holds: BI-116.
     #[test]
     fn a_newer_directorys_store_and_anothers_are_refused() {
         let dir = tempfile::tempdir().unwrap();
@@ -219,12 +231,12 @@ mod tests {
             opened.store.write(&batch, store::Durability::Durable).unwrap();
         };
         put(b"v", &2u64.to_le_bytes());
-        let newer = Disk::open(dir.path(), Kind::Redb).map(|_| ()).unwrap_err();
+        let newer = Disk::open(dir.path(), Kind::Redb, "us".to_owned()).map(|_| ()).unwrap_err();
         assert!(matches!(newer, StoreError::Newer { found: 2, known: 1, .. }), "{newer}");
         put(b"v", &1u64.to_le_bytes());
-        assert_eq!(Disk::open(dir.path(), Kind::Redb).unwrap().1, Vec::new());
+        assert_eq!(Disk::open(dir.path(), Kind::Redb, "us".to_owned()).unwrap().1, Vec::new());
         put(b"score/1", b"9");
-        let other = Disk::open(dir.path(), Kind::Redb).map(|_| ()).unwrap_err();
+        let other = Disk::open(dir.path(), Kind::Redb, "us".to_owned()).map(|_| ()).unwrap_err();
         assert!(other.to_string().contains("score/1"), "{other}");
     }
 }

@@ -163,7 +163,8 @@ async fn remember(
         return Ok((Directory::new(config.settings(&parts.cluster, started), now), None));
     };
     let dir = config.data_dir.clone();
-    let opening = tokio::task::spawn_blocking(move || Disk::open(&dir, kind)).await;
+    let owner = format!("node {} of cluster {}", parts.node, parts.cluster);
+    let opening = tokio::task::spawn_blocking(move || Disk::open(&dir, kind, owner)).await;
     let (disk, saved) = opening.map_err(|error| StoreError::Failed(error.to_string()))??;
     // A new store counts on above what a directory without one may have given; an old one on its own.
     let epoch_start = if saved.is_empty() { started } else { 0 };

@@ -56,7 +56,7 @@ impl Operate for Operator {
             "claims": status.claims,
             "unreachable": status.unreachable,
             "left_behind": status.left,
-            "epoch_max": status.epoch_max.0,
+            "epoch_max": status.epoch_max.to_string(),
             "lifecycle": lifecycle_json(self.shutdown.statistics()),
         })
     }

@@ -87,6 +87,7 @@ pub async fn session<S, E>(
     inputs: mpsc::Sender<Input>,
 ) where
     S: Stream<Item = Result<msg::ToDirectory, E>> + Unpin,
+    E: Into<Status>,
 {
     let over = CancellationToken::new();
     let answers = outbox.clone();
@@ -114,7 +115,12 @@ pub async fn session<S, E>(
             }
             // A newer node may say things we don't know yet.
             Some(Ok(msg::ToDirectory { kind: None })) => continue,
-            Some(Err(_)) | None => break,
+            // What can't be read ends the session, and the peer is told why if it is still there.
+            Some(Err(error)) => {
+                let _ = answers.try_send(Err(error.into()));
+                break;
+            }
+            None => break,
         };
         if inputs.send(said).await.is_err() {
             return;

@@ -91,6 +91,12 @@ pub const FAULTS: &[Fault] = &[
         filter: "others_are_asked_in_turn",
     },
     Fault {
+        name: "directory_tells_each_flap",
+        package: "service-manager",
+        breaks: "followers hear of every change of a name that flaps",
+        filter: "a_flapping_name_is_told_of_about_ten_times_a_second",
+    },
+    Fault {
         name: "directory_repeats_ids",
         package: "service-manager",
         breaks: "a block of ids is given twice",

@@ -143,8 +143,9 @@ impl World {
     pub fn epochs(&self) -> BTreeMap<String, u64> {
         let (_, out, err) = output(&["topology", "--ops", self.ops(DIRECTORY), "--json"]);
         let nodes: Vec<Value> = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
-        let epoch =
-            |node: &Value| (node["node"].as_str().unwrap().to_owned(), node["epoch"].as_u64().unwrap());
+        let epoch = |node: &Value| {
+            (node["node"].as_str().unwrap().to_owned(), node["epoch"].as_str().unwrap().parse().unwrap())
+        };
         nodes.iter().map(epoch).collect()
     }
 }

@@ -158,6 +158,29 @@ fn what_is_out_of_bounds_or_order_is_refused_with_a_code() {
     );
 }
 
+/// A name is parts between '/', none of which leads anywhere else, and nothing in it lies about how it looks.
+///
+/// Holds: BI-090.
+#[test]
+fn hostile_names_are_refused() {
+    let mut limits = settings(Span::ZERO).limits;
+    limits.name_bytes = 128;
+    let long = "x".repeat(129);
+    for name in ["", "../../x", "a/../b", "a/.", "/a", "a//b", "//", "a\0", "a\nb", "a\u{202e}b", &long] {
+        let code = |refused: Refusal| refused.code.name;
+        let expected = if name == long { "LIMIT" } else { "BAD_MESSAGE" };
+        assert_eq!(limits::set(vec![service(name)], &limits).map_err(code), Err(expected), "{name:?}");
+        assert_eq!(limits::pattern(name, &limits).map_err(code), Err(expected), "{name:?}");
+    }
+    for name in ["a", "module/7", "大厅/module/7", "a..b/..c", "shop v2#3"] {
+        assert!(limits::set(vec![service(name)], &limits).is_ok(), "{name:?}");
+        assert!(
+            limits::pattern(name, &limits).is_ok() && limits::pattern(&format!("{name}/"), &limits).is_ok()
+        );
+    }
+    assert!(limits::pattern("/", &limits).is_ok());
+}
+
 #[test]
 fn sessions_are_bounded() {
     let mut core = Directory::new(settings(Span::ZERO), Mono::ZERO);

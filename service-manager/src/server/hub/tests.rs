@@ -36,7 +36,7 @@ impl World {
         &mut self,
         node: &str,
         outbox_max: usize,
-    ) -> (mpsc::Sender<Result<msg::ToDirectory, ()>>, Answers) {
+    ) -> (mpsc::Sender<Result<msg::ToDirectory, TonicStatus>>, Answers) {
         let (to, from) = mpsc::channel(64);
         let (outbox, answers) = mpsc::channel(outbox_max);
         self.sessions += 1;
@@ -57,7 +57,7 @@ impl World {
     }
 }
 
-async fn say(to: &mpsc::Sender<Result<msg::ToDirectory, ()>>, kind: To) {
+async fn say(to: &mpsc::Sender<Result<msg::ToDirectory, TonicStatus>>, kind: To) {
     to.send(Ok(msg::ToDirectory { kind: Some(kind) })).await.unwrap();
 }
 
