@@ -56,6 +56,8 @@ pub struct ServiceManagerConfig {
     pub set_max: Size,
     /// Messages on their way to one session; a session that lets more gather is closed and lists anew.
     pub outbox_max: usize,
+    /// Bytes of these; a session that lets more gather is closed as well. A whole list fits.
+    pub outbox_bytes_max: Size,
     /// Keys held at once, such as used tickets; more are refused with BUSY, so that nothing is used twice. About 250
     /// bytes each.
     pub claims_max: usize,
@@ -115,6 +117,7 @@ impl Default for ServiceManagerConfig {
             extra_max: Size::kib(4),
             set_max: Size::mib(1),
             outbox_max: 2_048,
+            outbox_bytes_max: Size::mib(64),
             claims_max: 1_000_000,
             claim_ttl_max: Time::secs(24 * 3_600),
             id_names_max: 10_000,

@@ -5,14 +5,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio_stream::wrappers::ReceiverStream;
+use bytes::Bytes;
 use tonic::body::Body;
 use tonic::codegen::{Body as HttpBody, BoxFuture, Service, StdError, http};
 use tonic::server::{Grpc, NamedService, StreamingService};
 use tonic::{Request, Response, Status, Streaming};
 use wire::directory as msg;
 
-use super::said::{Said, SaidCodec};
+use super::codec::SaidCodec;
+use super::outbox::Answers;
 use super::session::Sessions;
 
 const SESSION: &str = "/linkstead.directory.Directory/Session";
@@ -25,8 +26,8 @@ impl NamedService for Front {
 }
 
 impl StreamingService<msg::ToDirectory> for Front {
-    type Response = Said;
-    type ResponseStream = ReceiverStream<Result<Said, Status>>;
+    type Response = Bytes;
+    type ResponseStream = Answers;
     type Future = std::future::Ready<Result<Response<Self::ResponseStream>, Status>>;
 
     fn call(&mut self, request: Request<Streaming<msg::ToDirectory>>) -> Self::Future {

@@ -9,19 +9,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::Generation;
+use bytes::Bytes;
 use node::Clock;
 use parking_lot::Mutex;
 use store::StoreError;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tonic::Status as TonicStatus;
+use wire::directory::from_directory::Kind;
 
 use super::dialer::Dial;
 use super::disk::Disk;
-use super::said::Said;
+use super::outbox::{Outbox, encode};
 use super::session::Input;
-use crate::directory::{Action, Directory, Event, Save, Status};
+use crate::directory::{Action, Cause, Directory, Event, Save, Status};
 
 /// How often the core looks at leases and probes.
 const TICK: Duration = Duration::from_millis(100);
@@ -29,13 +30,15 @@ const TICK: Duration = Duration::from_millis(100);
 const TICKS_PER_SIZE: u32 = 100;
 /// Messages of one turn: they share one write to the disk.
 const INPUTS_PER_TURN: usize = 256;
+/// When what a turn has to say takes this much, it is said before the turn goes on.
+const SAID_BYTES: usize = 1024 * 1024;
 
 /// The core with its sessions' queues.
 #[derive(Debug)]
 pub(super) struct Hub {
     core: Directory,
     clock: Clock,
-    outboxes: BTreeMap<Generation, Outbox>,
+    open: BTreeMap<Generation, Open>,
     status: Arc<Mutex<Status>>,
     disk: Option<Disk>,
     /// Holds as many as the core has dialled at once.
@@ -43,21 +46,30 @@ pub(super) struct Hub {
     /// What this turn must save before it says anything.
     saves: Vec<Save>,
     /// What it says, in order.
-    said: VecDeque<Action>,
+    said: VecDeque<Said>,
+    said_bytes: usize,
 }
 
 #[derive(Debug)]
-struct Outbox {
-    to: mpsc::Sender<Result<Said, TonicStatus>>,
+struct Open {
+    outbox: Outbox,
     /// Ends the reading half with the writing one.
     _over: DropGuard,
+}
+
+#[derive(Debug)]
+enum Said {
+    /// The same bytes to each of these.
+    Send(Vec<Generation>, Bytes),
+    Close(Generation),
+    Count(Cause),
 }
 
 impl Hub {
     pub fn new(core: Directory, clock: Clock, disk: Option<Disk>, dials: mpsc::Sender<Dial>) -> Self {
         let status = Arc::new(Mutex::new(core.status()));
-        let (outboxes, saves, said) = (BTreeMap::new(), Vec::new(), VecDeque::new());
-        Self { core, clock, outboxes, status, disk, dials, saves, said }
+        let (open, saves, said) = (BTreeMap::new(), Vec::new(), VecDeque::new());
+        Self { core, clock, open, status, disk, dials, saves, said, said_bytes: 0 }
     }
 
     /// The core's numbers, at most one tick old.
@@ -89,7 +101,12 @@ impl Hub {
                 }
                 count = inputs.recv_many(&mut turn, INPUTS_PER_TURN) => match count {
                     0 => return Ok(()),
-                    _ => turn.drain(..).for_each(|input| self.take(input)),
+                    _ => for input in turn.drain(..) {
+                        self.take(input);
+                        if self.said_bytes > SAID_BYTES {
+                            self.settle().await?;
+                        }
+                    }
                 },
             }
             self.settle().await?;
@@ -99,12 +116,12 @@ impl Hub {
     fn take(&mut self, input: Input) {
         match input {
             Input::Opened { session, loopback, outbox, over } => {
-                self.outboxes.insert(session, Outbox { to: outbox, _over: over.drop_guard() });
+                self.open.insert(session, Open { outbox, _over: over.drop_guard() });
                 self.step(Event::Opened { session, loopback });
             }
             Input::Said { session, message } => self.step(Event::Said { session, message }),
             Input::Closed { session } => {
-                self.outboxes.remove(&session);
+                self.open.remove(&session);
                 self.step(Event::Closed { session });
             }
             Input::Dialled { node, name, address, failed } => {
@@ -128,9 +145,18 @@ impl Hub {
                 Action::Dial { node, name, address } => {
                     drop(self.dials.try_send(Dial { node, name, address }));
                 }
-                action => self.said.push_back(action),
+                Action::Send { session, message } => self.say(vec![session], message),
+                Action::SendAll { sessions, message } => self.say(sessions, message),
+                Action::Close { session } => self.said.push_back(Said::Close(session)),
+                Action::Count(cause) => self.said.push_back(Said::Count(cause)),
             }
         }
+    }
+
+    fn say(&mut self, sessions: Vec<Generation>, message: Kind) {
+        let bytes = encode(message);
+        self.said_bytes += bytes.len();
+        self.said.push_back(Said::Send(sessions, bytes));
     }
 
     /// Saves what the turn brought, then says what the core said.
@@ -146,8 +172,9 @@ impl Hub {
                 disk.save(saves).await?;
                 metrics::histogram!("linkstead_directory_save_seconds").record(began.elapsed().as_secs_f64());
             }
-            for action in std::mem::take(&mut self.said) {
-                for slow in perform(&mut self.outboxes, action) {
+            self.said_bytes = 0;
+            for said in std::mem::take(&mut self.said) {
+                for slow in perform(&mut self.open, said) {
                     self.step(Event::Closed { session: slow });
                 }
             }
@@ -175,35 +202,33 @@ impl Hub {
     }
 }
 
-/// Does what the core says; returns the sessions whose queue was full.
-fn perform(outboxes: &mut BTreeMap<Generation, Outbox>, action: Action) -> Vec<Generation> {
-    let mut slow = Vec::new();
-    match action {
-        Action::Send { session, message } => slow.extend(send(outboxes, session, Said::One(message))),
-        Action::SendAll { sessions, message } => {
-            let said = Said::encode(message);
-            slow.extend(sessions.into_iter().filter_map(|session| send(outboxes, session, said.clone())));
+/// Does what the core says; returns the sessions whose outbox was full.
+fn perform(open: &mut BTreeMap<Generation, Open>, said: Said) -> Vec<Generation> {
+    match said {
+        Said::Send(sessions, bytes) => {
+            sessions.into_iter().filter(|session| !send(open, *session, bytes.clone())).collect()
         }
-        Action::Close { session } => drop(outboxes.remove(&session)),
-        // Done before.
-        Action::Save(_) | Action::Dial { .. } => {}
-        Action::Count(cause) => {
+        Said::Close(session) => {
+            open.remove(&session);
+            Vec::new()
+        }
+        Said::Count(cause) => {
             metrics::counter!("linkstead_directory_sessions_total", "cause" => cause.name()).increment(1);
+            Vec::new()
         }
     }
-    slow
 }
 
-/// Queues it; returns the session if its queue was full, which ends it.
-fn send(outboxes: &mut BTreeMap<Generation, Outbox>, session: Generation, said: Said) -> Option<Generation> {
-    let sent = outboxes.get(&session)?.to.try_send(Ok(said));
-    // A closed queue is a client that went away: its reading half reports it.
-    matches!(sent, Err(mpsc::error::TrySendError::Full(_))).then(|| {
-        metrics::counter!("linkstead_directory_slow_total").increment(1);
-        tracing::warn!(%session, "a session does not read; closing it");
-        outboxes.remove(&session);
-        session
-    })
+/// Queues it; false: the outbox was full, which ends the session.
+fn send(open: &mut BTreeMap<Generation, Open>, session: Generation, bytes: Bytes) -> bool {
+    let Some(known) = open.get(&session) else { return true };
+    if known.outbox.push(bytes).is_ok() {
+        return true;
+    }
+    metrics::counter!("linkstead_directory_slow_total").increment(1);
+    tracing::warn!(%session, "a session does not read; closing it");
+    open.remove(&session);
+    false
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! The shell of the directory: tonic sessions in front, one loop around the core, the ops port beside it.
 
+mod codec;
 mod dialer;
 mod disk;
 mod front;
 mod hub;
 mod operate;
-mod said;
+mod outbox;
 mod session;
 
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use disk::Disk;
 use front::Front;
 use hub::Hub;
 use operate::Operator;
-pub use said::Said;
+pub use outbox::{Answers, Outbox, outbox};
 pub use session::{Input, session};
 
 /// Messages of all sessions on their way to the core; when it is full, sessions are read no further.
@@ -183,7 +184,8 @@ async fn serve<N: NetIo>(
     inputs: mpsc::Sender<Input>,
     over: CancellationToken,
 ) -> Result<(), ServeError> {
-    let service = Front(Arc::new(session::Sessions::new(inputs, config.outbox_max)));
+    let service =
+        Front(Arc::new(session::Sessions::new(inputs, config.outbox_max, config.outbox_bytes_max.bytes())));
     let serving = tonic::transport::Server::builder()
         .max_concurrent_streams(STREAMS_PER_CONNECTION_MAX)
         .http2_keepalive_interval(Some(config.ttl.0))

@@ -7,13 +7,12 @@ use node::directory::NodeInfo;
 use node::listen::Caller;
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, oneshot};
-use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 use wire::directory::{self as msg, from_directory, to_directory};
 
-use super::said::Said;
+use super::outbox::{Answers, Outbox, encode, outbox};
 use crate::directory::Refusal;
 
 /// What the core's loop receives.
@@ -23,7 +22,7 @@ pub enum Input {
         session: Generation,
         /// It comes from this machine.
         loopback: bool,
-        outbox: mpsc::Sender<Result<Said, Status>>,
+        outbox: Outbox,
         /// Cancelled when the core is done with the session.
         over: CancellationToken,
     },
@@ -52,20 +51,18 @@ pub enum Input {
 pub(super) struct Sessions {
     inputs: mpsc::Sender<Input>,
     outbox_max: usize,
+    outbox_bytes_max: usize,
     generations: Mutex<Generations>,
 }
 
 impl Sessions {
-    pub fn new(inputs: mpsc::Sender<Input>, outbox_max: usize) -> Self {
-        Self { inputs, outbox_max, generations: Mutex::default() }
+    pub fn new(inputs: mpsc::Sender<Input>, outbox_max: usize, outbox_bytes_max: usize) -> Self {
+        Self { inputs, outbox_max, outbox_bytes_max, generations: Mutex::default() }
     }
 
     /// Begins a session; what is said to it comes out of the answer.
-    pub fn begin(
-        &self,
-        request: Request<Streaming<msg::ToDirectory>>,
-    ) -> Result<Response<ReceiverStream<Result<Said, Status>>>, Status> {
-        let (outbox, answers) = mpsc::channel(self.outbox_max);
+    pub fn begin(&self, request: Request<Streaming<msg::ToDirectory>>) -> Result<Response<Answers>, Status> {
+        let (outbox, answers) = outbox(self.outbox_max, self.outbox_bytes_max);
         let caller = request.extensions().get::<Caller>().cloned();
         let Some(caller) = caller else {
             return Err(Status::internal("a connection without an address; this is a fault of ours"));
@@ -73,7 +70,7 @@ impl Sessions {
         let generation = self.generations.lock().begin();
         let from = request.into_inner();
         tokio::spawn(session(generation, caller, from, outbox, self.inputs.clone()));
-        Ok(Response::new(ReceiverStream::new(answers)))
+        Ok(Response::new(answers))
     }
 }
 
@@ -83,7 +80,7 @@ pub async fn session<S, E>(
     generation: Generation,
     caller: Caller,
     mut from: S,
-    outbox: mpsc::Sender<Result<Said, Status>>,
+    outbox: Outbox,
     inputs: mpsc::Sender<Input>,
 ) where
     S: Stream<Item = Result<msg::ToDirectory, E>> + Unpin,
@@ -108,7 +105,7 @@ pub async fn session<S, E>(
                     tracing::warn!(code = refusal.code.name, why = %refusal.text, "a node was refused");
                     let refused = from_directory::Kind::Refused(refusal.message());
                     // A peer whose queue is full does not listen either way.
-                    let _ = answers.try_send(Ok(Said::One(refused)));
+                    let _ = answers.push(encode(refused));
                     break;
                 }
                 Input::Said { session: generation, message }
@@ -117,7 +114,7 @@ pub async fn session<S, E>(
             Some(Ok(msg::ToDirectory { kind: None })) => continue,
             // What can't be read ends the session, and the peer is told why if it is still there.
             Some(Err(error)) => {
-                let _ = answers.try_send(Err(error.into()));
+                answers.fail(error.into());
                 break;
             }
             None => break,
@@ -147,7 +144,7 @@ mod tests {
     async fn what_is_unknown_is_passed_over() {
         let known = to_directory::Kind::Heartbeat(msg::Heartbeat { seq: 9 });
         let said = [None, Some(known.clone()), None].map(|kind| Ok::<_, Status>(msg::ToDirectory { kind }));
-        let (outbox, _answers) = mpsc::channel(1);
+        let (outbox, _answers) = outbox(1, 1);
         let (inputs, mut heard) = mpsc::channel(8);
         let caller = Caller { addr: ([127, 0, 0, 1], 9).into(), proof: Proof::Simulated };
         session(Generation(1), caller, tokio_stream::iter(said), outbox, inputs).await;

@@ -34,11 +34,6 @@ pub const LIST: &[(&str, &str, &str)] = &[
         "linkd/tests/it/bad_input/readers.rs",
         "a provider that does not read: it needs a player who floods it",
     ),
-    (
-        "BI-092",
-        "",
-        "follows everything and reads nothing: it is cut, but the directory keeps more memory than a row may cost",
-    ),
     ("BI-116", "cli/tests/it/data.rs", "data folders: the directory's, as a process"),
     ("BI-117", "cli/tests/it/data.rs", "as BI-116"),
     ("BI-118", "cli/tests/it/data.rs", "as BI-116"),

@@ -1,6 +1,7 @@
 //! The loop over channels: a session that does not read costs only itself.
 
 use prost::Message;
+use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 use wire::directory::{self as msg, from_directory::Kind as From, to_directory::Kind as To};
 
@@ -9,9 +10,7 @@ use node::listen::Caller;
 
 use super::*;
 use crate::config::ServiceManagerConfig;
-use crate::server::session;
-
-type Answers = mpsc::Receiver<Result<Said, TonicStatus>>;
+use crate::server::{Answers, outbox, session};
 
 struct World {
     inputs: mpsc::Sender<Input>,
@@ -36,9 +35,9 @@ impl World {
         &mut self,
         node: &str,
         outbox_max: usize,
-    ) -> (mpsc::Sender<Result<msg::ToDirectory, TonicStatus>>, Answers) {
+    ) -> (mpsc::Sender<Result<msg::ToDirectory, tonic::Status>>, Answers) {
         let (to, from) = mpsc::channel(64);
-        let (outbox, answers) = mpsc::channel(outbox_max);
+        let (outbox, answers) = outbox(outbox_max, 1 << 20);
         self.sessions += 1;
         let addr = ([127, 0, 0, 1], 9).into();
         let caller = Caller { addr, proof: Proof::Loopback(addr) };
@@ -57,15 +56,13 @@ impl World {
     }
 }
 
-async fn say(to: &mpsc::Sender<Result<msg::ToDirectory, TonicStatus>>, kind: To) {
+async fn say(to: &mpsc::Sender<Result<msg::ToDirectory, tonic::Status>>, kind: To) {
     to.send(Ok(msg::ToDirectory { kind: Some(kind) })).await.unwrap();
 }
 
 async fn heard(answers: &mut Answers) -> Option<From> {
-    answers.recv().await.map(|said| match said.unwrap() {
-        Said::One(kind) => kind,
-        Said::Encoded(bytes) => msg::FromDirectory::decode(bytes).unwrap().kind.unwrap(),
-    })
+    let said = answers.next().await?.unwrap();
+    msg::FromDirectory::decode(said).unwrap().kind
 }
 
 #[tokio::test(start_paused = true)]

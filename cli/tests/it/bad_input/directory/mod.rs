@@ -43,6 +43,7 @@ pub async fn run(table: &mut Table) {
     explosions(table, &mut place).await;
     owners(table, &mut place).await;
     flapping(table, &mut place).await;
+    unread(table).await;
     claims(table, &mut place).await;
     floods(table, &mut place).await;
 }
@@ -194,6 +195,54 @@ async fn flapping(table: &mut Table, place: &mut Place) {
     };
     row(table, place, ("BI-093", "offers and takes back 1,000 times a second"), ("coalesced", Open), flaps)
         .await;
+}
+
+/// Somebody who asks for everything again and again, and reads nothing.
+async fn unread(table: &mut Table) {
+    let mut place =
+        Place::start(&["service_manager.subscriptions_max=16", "service_manager.outbox_bytes_max=2MiB"])
+            .await;
+    let addr = place.addr.clone();
+    let mut full = Session::open(&addr, "full").await;
+    let extra = vec![msg::Extra { key: "k".to_owned(), value: "v".repeat(2_000) }];
+    let service = |n| msg::Service { name: format!("big/{n}"), extra: extra.clone(), ..Default::default() };
+    let services = (0..100).map(service).collect();
+    full.say(To::Register(msg::Register { seq: 1, services })).await;
+    assert_eq!(full.outcome().await.code, "answered");
+    let reads_nothing = async {
+        let mut session = Session::open(&addr, "hostile").await;
+        let everything = || To::Subscribe(msg::Subscribe { name: "/".to_owned(), loads: false });
+        for _ in 0..300 {
+            session.say(everything()).await;
+        }
+        // What had left before it was closed is still on its way.
+        while session.hear().await.is_some() {}
+        let mut again = Session::again(&addr, "hostile", session.epoch).await;
+        again.say(everything()).await;
+        let mut listed = 0;
+        loop {
+            match again.hear().await {
+                Some(From::Snapshot(page)) => {
+                    listed += page.instances.iter().filter(|one| one.node == "full").count();
+                    if !page.more {
+                        break;
+                    }
+                }
+                Some(_) => {}
+                None => panic!("it was closed again"),
+            }
+        }
+        assert_eq!(listed, 101, "the list is whole again");
+        Got { code: "nothing".to_owned(), after: Closed }
+    };
+    row(
+        table,
+        &mut place,
+        ("BI-092", "follows everything and reads nothing"),
+        ("nothing", Closed),
+        reads_nothing,
+    )
+    .await;
 }
 
 async fn claims(table: &mut Table, place: &mut Place) {
