@@ -43,6 +43,18 @@ pub const FAULTS: &[Fault] = &[
         filter: "tls::tests::changed_files_are_used",
     },
     Fault {
+        name: "backend_ignores_fences",
+        package: "tables",
+        breaks: "a provider that was evicted writes late",
+        filter: "who_was_evicted_writes_nothing",
+    },
+    Fault {
+        name: "backend_forgets_grants",
+        package: "tables",
+        breaks: "a record is overwritten under an earlier grant than the one it has",
+        filter: "a_record_that_was_granted_since",
+    },
+    Fault {
         name: "arbiter_ignores_seq",
         package: "global-cache",
         breaks: "a late word about an earlier grant ends the present one",
