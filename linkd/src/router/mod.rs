@@ -376,6 +376,8 @@ pub struct Router {
     registered: Option<Arc<BTreeSet<ModuleId>>>,
     /// Sessions in the order they must have logged in by.
     unauthed: BTreeSet<(Mono, LinkSid)>,
+    /// Every session, in the order in which its silence is looked at; empty when silence never closes.
+    silences: BTreeSet<(Mono, LinkSid)>,
     draws: u64,
     sends: u64,
     broadcasts: Broadcasts,
@@ -400,6 +402,7 @@ impl Router {
             line: Line::default(),
             hot: Hot::default(),
             unauthed: BTreeSet::new(),
+            silences: BTreeSet::new(),
             draws: 0,
             stopping: false,
         }
@@ -444,7 +447,11 @@ impl Router {
     /// What the router promises itself, for tests and simulation; O(everything).
     pub fn check(&self) {
         self.sessions.check();
+        let watched = if self.rules.idle_timeout == Span::ZERO { 0 } else { self.sessions.len() };
+        assert_eq!(self.silences.len(), watched, "silences are not those of the sessions");
         for session in self.sessions.iter() {
+            let place = (session.silence_due, session.sid);
+            assert!(watched == 0 || self.silences.contains(&place), "{} may be silent for ever", session.sid);
             for &(module, to) in &session.binds {
                 assert!(self.providers.get(to).is_some(), "{} is bound to a gone provider", session.sid);
                 let count = session.binds.iter().filter(|(m, _)| *m == module).count();
