@@ -233,3 +233,25 @@ async fn every_room_is_one_room_whichever_linkd_its_guests_came_through() {
         assert_eq!(who.members.len(), 10, "room-{room}: {:?}", who.members);
     }
 }
+
+/// Who comes is given to the worker with the fewest sessions, each with a thread of its own, so a linkd uses as many cores as
+/// it has workers.
+///
+/// Holds: Q54.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_workers_of_a_linkd_share_its_sessions() {
+    let directory = Directory::start(ANY);
+    let linkd = linkd(directory.addr, "linkd-1").await;
+    let _game = provider(directory.addr, "game-1", 1).await;
+    let (mut players, mut sessions) = (Vec::new(), [0; 2]);
+    for n in 0..20 {
+        let account = format!("p{n}");
+        // Each has come before the next one knocks.
+        players.push(player(&linkd, &account).await);
+        let who = linkd::router::Who::Account(base::Account::new(&account).unwrap());
+        let found = linkd.lookup(who).await;
+        assert_eq!(found.len(), 1, "{found:?}");
+        sessions[usize::from(found[0].sid.worker())] += 1;
+    }
+    assert_eq!(sessions, [10, 10]);
+}

@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 
-use super::check;
+use super::{World, check};
+use crate::router::{Action, Answer};
 
 /// Holds: Z-21, BI-053.
 #[test]
@@ -192,4 +193,24 @@ fn load_reports_that_are_old_or_absurd_are_ignored() {
             dropped stale_load
         "#]],
     );
+}
+
+/// A provider names all its modules in one call, which is answered in the same step: nobody else is asked about any of
+/// them, and they are served from then on.
+///
+/// Holds: Q61.
+#[test]
+fn a_hundred_modules_are_taken_in_one_step() {
+    let mut world = World::default();
+    world.run("provider game-1");
+    world.run("announce game-1 1");
+    let modules: Vec<_> = (1..=100).map(|id: i32| id.to_string()).collect();
+    let actions = world.run(&format!("bind game-1 {}", modules.join(" ")));
+    assert!(matches!(actions[..], [Action::Answer { answer: Answer::Done, .. }]), "{actions:?}");
+    world.run("load game-1 online 0 max 100");
+    world.run("login ann");
+    for module in modules {
+        let actions = world.run(&format!("say ann {module}:1"));
+        assert!(matches!(actions[..], [.., Action::Dispatch { .. }]), "{module}: {actions:?}");
+    }
 }
