@@ -29,11 +29,15 @@ impl Group {
         let changed = self.services.has_changed();
         if let Ok(true) = changed {
             let services = self.services.borrow_and_update();
-            let id = |name: &str| name.strip_prefix(prefix)?.parse().ok().map(ModuleId);
-            self.modules = Some(services.keys().filter_map(|(name, _)| id(name)).collect());
+            self.modules = Some(services.keys().filter_map(|(name, _)| module(prefix, name)).collect());
         }
         changed.is_ok()
     }
+}
+
+/// The module that a service's name means. Other nodes chose the names, so most of what could stand there is none.
+fn module(prefix: &str, name: &str) -> Option<ModuleId> {
+    name.strip_prefix(prefix)?.parse().ok().map(ModuleId)
 }
 
 /// Keeps the list of registered modules: of the groups that are configured, and of every group that has ever connected.
@@ -65,5 +69,35 @@ pub async fn watch(directory: Directory, prefixes: Vec<String>, shared: Shared) 
             shared.registered.store(ids.map(Arc::new));
         }
         tokio::time::sleep(LOOK).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::NodeId;
+
+    use super::*;
+
+    /// A name that means no module is passed over, whatever it looks like, and the others count.
+    ///
+    /// Holds: Q33.
+    #[test]
+    fn services_that_are_no_modules_are_passed_over() {
+        let names = ["m/7", "m/", "m/x", "m/8#9", "m/99999999999", "m7", "", "#", "m/-", "m/8"];
+        let game = NodeId::new("game-1").unwrap();
+        let instance = |name: &str| node::directory::Instance {
+            node: game.clone(),
+            epoch: base::Epoch(1),
+            service: node::directory::Service { name: name.to_owned(), ..Default::default() },
+            unreachable: false,
+        };
+        let listed: Services =
+            names.iter().map(|name| ((name.to_string(), game.clone()), instance(name))).collect();
+        let (sender, services) = watch::channel(Arc::default());
+        let mut group = Group { services, modules: None };
+        assert!(group.look("m/") && group.modules.is_none());
+        sender.send_replace(Arc::new(listed));
+        assert!(group.look("m/"));
+        assert_eq!(group.modules, Some([ModuleId(7), ModuleId(8)].into()));
     }
 }

@@ -18,6 +18,7 @@ impl<N: NetIo> Linkd<N> {
             all.authed += one.authed;
             all.modules.extend(one.modules.clone());
             all.groups.extend(one.groups.clone());
+            all.clashes.extend(one.clashes.clone());
             all.hot.add(&one.hot);
             for (node, seen) in &one.providers {
                 // Disabled is who no worker chooses any more.
@@ -52,6 +53,7 @@ impl<N: NetIo> Linkd<N> {
             "authed": summary.authed,
             "providers": providers,
             "modules": modules,
+            "clashes": summary.clashes,
             "hot_accounts": summary.hot.top().into_iter().map(hot).collect::<Vec<_>>(),
             "auth_failures": self.shared.gate.failures(),
             "totals": self.totals(),

@@ -233,3 +233,56 @@ async fn every_room_is_one_room_whichever_linkd_its_guests_came_through() {
         assert_eq!(who.members.len(), 10, "room-{room}: {:?}", who.members);
     }
 }
+
+/// Who comes is given to the worker with the fewest sessions, each with a thread of its own, so a linkd uses as many cores as
+/// it has workers.
+///
+/// Holds: Q54.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_workers_of_a_linkd_share_its_sessions() {
+    let directory = Directory::start(ANY);
+    let linkd = linkd(directory.addr, "linkd-1").await;
+    let _game = provider(directory.addr, "game-1", 1).await;
+    let (mut players, mut sessions) = (Vec::new(), [0; 2]);
+    for n in 0..20 {
+        let account = format!("p{n}");
+        // Each has come before the next one knocks.
+        players.push(player(&linkd, &account).await);
+        let who = linkd::router::Who::Account(base::Account::new(&account).unwrap());
+        let found = linkd.lookup(who).await;
+        assert_eq!(found.len(), 1, "{found:?}");
+        sessions[usize::from(found[0].sid.worker())] += 1;
+    }
+    assert_eq!(sessions, [10, 10]);
+}
+
+/// A provider that wants a module routed otherwise than the one that is there is refused, and the linkd's status names both,
+/// once, whatever number of workers has refused it.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_providers_that_differ_about_a_choice_are_shown_to_the_operator() {
+    let directory = Directory::start(ANY);
+    let linkd = linkd(directory.addr, "linkd-1").await;
+    let _first = provider(directory.addr, "game-1", 1).await;
+    assert_eq!(linkd.status()["clashes"], serde_json::json!([]));
+    let (node, membership, cancel) = join(directory.addr, "game-2", "provider");
+    let env = Env::new("test", node, Linkds::Directory(membership));
+    let mut config = linkstead::Config { server_id: 2, ..linkstead::Config::default() };
+    let choice = linkstead::ModuleConfig { choice: Some(linkstead::Choice::Load) };
+    config.modules.insert("Tavern".into(), choice);
+    let second = within(tavern::provider().start(config, env, cancel.clone())).await.unwrap();
+    let shown = async {
+        loop {
+            let clashes = linkd.status()["clashes"].clone();
+            match clashes.as_array().map(Vec::as_slice) {
+                Some([]) => {}
+                Some([one]) => break one.as_str().unwrap().to_owned(),
+                _ => panic!("{clashes}"),
+            }
+            // Sleep: the status is a page that operators poll, and so does this.
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let text = within(shown).await;
+    assert!(text.contains("game-1 routes module Tavern by") && text.contains("game-2 by Load"), "{text}");
+    assert!(!second.is_ready());
+}

@@ -4,11 +4,12 @@
 //! no I/O, reads no clock and draws no random number: what looks random is a fixed sequence of its seed.
 //!
 //! Reading order: [`Event`] and [`Action`] here, then `client` (a frame's way in), `choice` (which provider),
-//! `provider` (announce, bind), `load`, `push` (what providers send), `rate` and `guard` (what is refused when there is
+//! `provider` (announce, bind), `clash`, `load`, `push` (what providers send), `rate` and `guard` (what is refused when there is
 //! too much), `session`, `owed`, `module` and `narrow` (what is remembered), `hot` and `show` (what operators see).
 
 pub mod auth;
 mod choice;
+mod clash;
 mod client;
 mod guard;
 mod hot;
@@ -46,6 +47,7 @@ pub use rate::{Bucket, Rate};
 pub use session::{give_back_room, slot};
 pub use show::{Found, Seen, Summary};
 
+use clash::Clashes;
 use client::Knock;
 use guard::Line;
 use module::Module;
@@ -261,6 +263,11 @@ pub enum Action {
         code: &'static Code,
         text: String,
     },
+    /// Tell the operator that two providers can't serve one module, and what each says of it; once for each two.
+    Clash {
+        code: &'static Code,
+        text: String,
+    },
     /// Something was not delivered, and why.
     Dropped(Loss),
 }
@@ -372,10 +379,13 @@ pub struct Router {
     /// The newest epoch seen of each node, kept after its connection: an older one is refused.
     epochs: BTreeMap<NodeId, Epoch>,
     servers: Owned<ServerId, NodeId>,
+    clashes: Clashes,
     /// What the directory lists; `None` while it can't say what it does not list.
     registered: Option<Arc<BTreeSet<ModuleId>>>,
     /// Sessions in the order they must have logged in by.
     unauthed: BTreeSet<(Mono, LinkSid)>,
+    /// Every session, in the order in which its silence is looked at; empty when silence never closes.
+    silences: BTreeSet<(Mono, LinkSid)>,
     draws: u64,
     sends: u64,
     broadcasts: Broadcasts,
@@ -394,12 +404,14 @@ impl Router {
             nodes: Owned::default(),
             epochs: BTreeMap::new(),
             servers: Owned::default(),
+            clashes: Clashes::default(),
             registered: None,
             sends: 0,
             broadcasts: Broadcasts::default(),
             line: Line::default(),
             hot: Hot::default(),
             unauthed: BTreeSet::new(),
+            silences: BTreeSet::new(),
             draws: 0,
             stopping: false,
         }
@@ -444,7 +456,11 @@ impl Router {
     /// What the router promises itself, for tests and simulation; O(everything).
     pub fn check(&self) {
         self.sessions.check();
+        let watched = if self.rules.idle_timeout == Span::ZERO { 0 } else { self.sessions.len() };
+        assert_eq!(self.silences.len(), watched, "silences are not those of the sessions");
         for session in self.sessions.iter() {
+            let place = (session.silence_due, session.sid);
+            assert!(watched == 0 || self.silences.contains(&place), "{} may be silent for ever", session.sid);
             for &(module, to) in &session.binds {
                 assert!(self.providers.get(to).is_some(), "{} is bound to a gone provider", session.sid);
                 let count = session.binds.iter().filter(|(m, _)| *m == module).count();

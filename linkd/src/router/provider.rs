@@ -226,9 +226,11 @@ impl Router {
         }
         let outcome = match request {
             Request::Announce(announce) => self.announce(conn, announce),
-            Request::Bind(bind) if bind.link_sids.is_empty() => self.serve(conn, &bind.modules, false),
+            Request::Bind(bind) if bind.link_sids.is_empty() => {
+                self.serve(conn, &bind.modules, false, actions)
+            }
             Request::Bind(bind) => self.bind_sessions(conn, &bind, actions),
-            Request::Subscribe(subscribe) => self.serve(conn, &subscribe.modules, true),
+            Request::Subscribe(subscribe) => self.serve(conn, &subscribe.modules, true, actions),
             Request::UnBind(unbind) => self.unbind(conn, &unbind),
             Request::Disable(disable) => {
                 self.with(conn, |provider| provider.disabled = disable.disabled);
@@ -272,7 +274,13 @@ impl Router {
     }
 
     /// Bind without sids, and Subscribe: these modules are served here.
-    fn serve(&mut self, conn: Generation, specs: &[message::Module], dynamic: bool) -> Outcome {
+    fn serve(
+        &mut self,
+        conn: Generation,
+        specs: &[message::Module],
+        dynamic: bool,
+        actions: &mut Vec<Action>,
+    ) -> Outcome {
         let Some(provider) = self.providers.by_conn(conn) else { return Ok(Answer::Done) };
         let (node, version) = (provider.node.clone(), provider.app_version);
         let have = provider.static_modules.len() + provider.dynamic_modules.len() + provider.narrowed.len();
@@ -295,10 +303,18 @@ impl Router {
                 let text = format!("module {} has no choice named {:?}", spec.name, spec.choice);
                 return Err((&code::BAD_MESSAGE, text));
             };
-            self.judge(&module)?;
+            if let Err((code, text)) = self.judge(&module) {
+                let news = self.clashes.note(module.id, node, &text);
+                // Every provider is at every worker, so the first one speaks for all.
+                if news && self.rules.worker == 0 {
+                    actions.push(Action::Clash { code, text: text.clone() });
+                }
+                return Err((code, text));
+            }
             defined.push(module);
         }
         for module in defined {
+            self.clashes.settled(module.id, &node);
             if self.rules.narrow.admits(&module.name, &node) {
                 self.add_server(conn, module);
             } else {
@@ -521,6 +537,7 @@ impl Router {
         let Some(provider) = self.providers.by_conn(conn).map(|p| p.reference()) else { return };
         let Some(gone) = self.providers.remove(conn) else { return };
         self.forget_broadcasts(conn);
+        self.clashes.gone(&gone.node);
         self.nodes.remove(&gone.node, conn);
         self.servers.remove(&gone.server, conn);
         for &id in gone.static_modules.iter().chain(&gone.dynamic_modules) {

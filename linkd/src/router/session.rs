@@ -47,6 +47,8 @@ pub struct Session {
     pub handshake_done: bool,
     pub unauthed_frames: u8,
     pub heard: Mono,
+    /// When its silence is looked at next; its place in the router's order.
+    pub silence_due: Mono,
     /// How fast its frames and its bytes come.
     pub frames: Bucket,
     pub bytes: Bucket,
@@ -105,6 +107,9 @@ pub struct Sessions {
     sessions_max: usize,
     /// No slot that was given back had more uses: where a slot that takes such a place begins to count.
     uses_given_back: u64,
+    /// How many sessions were looked at so far.
+    #[cfg(test)]
+    pub touched: std::cell::Cell<usize>,
 }
 
 #[derive(Debug, Default)]
@@ -118,7 +123,17 @@ impl Sessions {
     pub fn new(worker: u8, sessions_max: usize) -> Self {
         let sessions_max = sessions_max.min(1 << SLOT_BITS);
         let (slots, free) = (Vec::new(), Vec::new());
-        Self { worker, slots, free, live: 0, authed: 0, sessions_max, uses_given_back: 0 }
+        Self {
+            worker,
+            slots,
+            free,
+            live: 0,
+            authed: 0,
+            sessions_max,
+            uses_given_back: 0,
+            #[cfg(test)]
+            touched: Default::default(),
+        }
     }
 
     /// `None`: full.
@@ -146,6 +161,7 @@ impl Sessions {
             handshake_done: false,
             unauthed_frames: 0,
             heard: now,
+            silence_due: now,
             frames: Bucket::default(),
             bytes: Bucket::default(),
             broadcast: 0,
@@ -165,11 +181,19 @@ impl Sessions {
     }
 
     pub fn get(&self, sid: LinkSid) -> Option<&Session> {
+        self.touch();
         self.slots.get(slot(sid))?.session.as_deref().filter(|s| s.sid == sid)
     }
 
     pub fn get_mut(&mut self, sid: LinkSid) -> Option<&mut Session> {
+        self.touch();
         self.slots.get_mut(slot(sid))?.session.as_deref_mut().filter(|s| s.sid == sid)
+    }
+
+    /// Counts for tests that nobody looks at sessions without need.
+    fn touch(&self) {
+        #[cfg(test)]
+        self.touched.set(self.touched.get() + 1);
     }
 
     pub fn remove(&mut self, sid: LinkSid) -> Option<Box<Session>> {
@@ -216,12 +240,12 @@ impl Sessions {
     /// The sessions of these slots; slots that were given back have none.
     pub fn range(&self, slots: std::ops::Range<usize>) -> impl Iterator<Item = &Session> {
         let slots = self.slots.get(slots).unwrap_or_default();
-        slots.iter().filter_map(|slot| slot.session.as_deref())
+        slots.iter().filter_map(|slot| slot.session.as_deref()).inspect(|_| self.touch())
     }
 
     /// In slot order.
     pub fn iter(&self) -> impl Iterator<Item = &Session> {
-        self.slots.iter().filter_map(|slot| slot.session.as_deref())
+        self.slots.iter().filter_map(|slot| slot.session.as_deref()).inspect(|_| self.touch())
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Session> {

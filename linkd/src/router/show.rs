@@ -19,6 +19,8 @@ pub struct Summary {
     pub providers: BTreeMap<NodeId, Seen>,
     /// The prefixes of the groups that providers belong to.
     pub groups: BTreeSet<String>,
+    /// Providers that were refused beside others, in words that name both.
+    pub clashes: BTreeSet<String>,
     pub sessions: usize,
     pub authed: usize,
     pub hot: Hot,
@@ -70,6 +72,7 @@ impl Router {
             modules: self.modules.values().map(|m| (m.name.clone(), serves(m))).collect(),
             providers: self.providers.iter().map(|p| (p.node.clone(), seen(p))).collect(),
             groups: self.providers.iter().filter(|p| p.announced).map(|p| p.group.clone()).collect(),
+            clashes: self.clashes.texts().cloned().collect(),
             sessions: self.sessions.len(),
             authed: self.sessions.authed(),
             hot: self.hot.clone(),

@@ -64,6 +64,7 @@ impl State {
             Action::Authenticate { sid, proof } => self.authenticate(sid, *proof),
             Action::AuthFailed { addr, code } => self.gate.failed(addr.ip(), code),
             Action::Dropped(loss) => self.counters.dropped(loss),
+            Action::Clash { code, text } => tracing::warn!(code = code.name, "a provider is refused: {text}"),
             // Who opened the connection answers the first two; only a client's frame brings the third.
             Action::Accept { .. } | Action::RefuseClient { .. } | Action::Dispatch { .. } => {}
             other => self.perform_for_provider(other),

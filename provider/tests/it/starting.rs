@@ -1,9 +1,9 @@
 //! How a provider introduces itself, and what keeps it from starting.
 
-use linkstead::{Choice, Config, Linkds, ModuleConfig, NodeId, code};
+use linkstead::{Builder, Choice, Config, Cx, Linkds, ModuleConfig, NodeId, code, module};
 use wire::link::{self, message};
 
-use crate::game::{Room, game};
+use crate::game::{Room, Word, game};
 use crate::linkd::{Gateway, start};
 
 /// Holds: Z-19, Z-20, Z-21.
@@ -111,4 +111,62 @@ async fn a_provider_that_can_not_work_does_not_start() {
         linkstead::provider("game").module::<Room>(|_| Err(linkstead::Error::code(1, "no map file")));
     let text = refused(failing, Config::default()).await;
     assert!(text.contains("module Room can't be built: code 1: no map file"), "{text}");
+}
+
+/// What two linkds are asked at the same time they answer each for itself, the later one first: who refuses is asked again,
+/// and nobody else.
+///
+/// Holds: Q45.
+#[tokio::test]
+async fn each_linkd_answers_for_itself() {
+    let gateways = [Gateway::new("linkd-1", 3).await, Gateway::new("linkd-2", 4).await];
+    let listed = gateways.iter().map(|gateway| gateway.listed(1)).collect();
+    let (builder, _stage) = game();
+    let (running, _list) = start(builder, Config::default(), listed).await;
+    let (mut one, mut two) = (gateways[0].accept().await, gateways[1].accept().await);
+    one.call::<message::Announce>(link::ANNOUNCE).await;
+    two.call::<message::Announce>(link::ANNOUNCE).await;
+    let (first, second) = (one.next().await, two.next().await);
+    assert_eq!((first.meta.kind, second.meta.kind), (link::BIND, link::BIND));
+    assert_eq!(first.body, second.body);
+    two.link.refuse(second.meta.call, &code::CHOICE_CLASH, "the test says so").unwrap();
+    one.link.reply(first.meta.call, &()).unwrap();
+    one.call::<message::Subscribe>(link::SUBSCRIBE).await;
+    two.call::<message::Bind>(link::BIND).await;
+    two.call::<message::Subscribe>(link::SUBSCRIBE).await;
+    running.ready().await;
+    assert_eq!(one.frame().await.meta.kind, link::LOAD);
+}
+
+macro_rules! many_modules {
+    ($($name:ident $id:tt),*) => {
+        $(struct $name;
+        #[module(id = $id)]
+        impl $name {
+            #[handler]
+            async fn ask(&self, _cx: &Cx, _word: Word) -> linkstead::Result<()> {
+                Ok(())
+            }
+        })*
+        fn many() -> Builder {
+            let builder = linkstead::provider("many");
+            $(let builder = builder.module(|_| Ok($name));)*
+            builder
+        }
+    };
+}
+many_modules!(M1 21, M2 22, M3 23, M4 24, M5 25, M6 26, M7 27, M8 28, M9 29, M10 30, M11 31, M12 32);
+
+/// However many modules there are, a linkd is asked twice: who it is, and for all modules at once.
+///
+/// Holds: Q61.
+#[tokio::test]
+async fn a_provider_of_many_modules_is_introduced_with_two_calls() {
+    let gateway = Gateway::new("linkd-1", 3).await;
+    let (running, _list) = start(many(), Config::default(), vec![gateway.listed(1)]).await;
+    let mut linkd = gateway.accept().await;
+    // Announce, Bind, and the first report of load.
+    let (_, bind, subscribe) = linkd.introduce().await;
+    assert_eq!((bind.modules.len(), subscribe), (12, None));
+    running.ready().await;
 }

@@ -39,7 +39,7 @@ async fn nodes_see_each_other_come_and_go() {
     until(&mut modules, &[]).await;
 }
 
-/// Holds: H-11.
+/// Holds: H-11, Q43.
 #[tokio::test]
 async fn a_node_that_died_is_gone_when_its_lease_ran_out() {
     let server = Server::start("127.0.0.1:0", config(TTL)).await;
@@ -54,7 +54,7 @@ async fn a_node_that_died_is_gone_when_its_lease_ran_out() {
     assert!(died.elapsed() > TTL / 2, "removed after {:?}, within its lease", died.elapsed());
 }
 
-/// Holds: H-10, BI-112.
+/// Holds: H-10, BI-112, Q43.
 #[tokio::test]
 async fn a_second_start_is_refused_naming_both_hosts_and_admitted_after_the_first() {
     let server = Server::start("127.0.0.1:0", config(Duration::from_secs(15))).await;

@@ -15,7 +15,7 @@ const SERVED: Duration = Duration::from_secs(5);
 /// For longer than every lease nobody notices; then all nodes are back under the epochs that they had, and who came
 /// meanwhile is let in.
 ///
-/// Holds: Z-23, H-15, Q30, Q55.
+/// Holds: Z-23, H-15, Q30, Q39, Q55.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_directory_is_killed_and_nobody_who_plays_notices() {
     let mut world = World::new();

@@ -1,8 +1,10 @@
 //! Core: handshake, login, what is refused before it, deadlines, kicks.
 
+use base::{Account, AppVersion, Span};
 use expect_test::expect;
 
-use super::check;
+use super::{World, check, rules};
+use crate::router::{Action, Event, Router, Rules};
 
 /// A second handshake message is a violation that closes with LinkBroken; it never resets the session.
 ///
@@ -235,4 +237,46 @@ fn a_stopping_linkd_closes_everybody_and_takes_nobody() {
             refuse SHUTTING_DOWN
         "#]],
     );
+}
+
+/// Time that passes costs those whose deadline has come, not everybody who is connected: of ten thousand silent sessions
+/// none is looked at before its time, and one that was heard of is looked at once in that time.
+///
+/// Holds: Q75.
+#[test]
+fn a_tick_looks_at_nobody_whose_deadline_has_not_come() {
+    let rules = Rules { idle_timeout: Span::secs(60), ..rules() };
+    let mut world = World { router: Router::new(rules), ..World::default() };
+    for n in 0..10_000 {
+        let mut actions = Vec::new();
+        let addr = "203.0.113.7:1".parse().unwrap();
+        let opened = Event::ClientOpened { token: n, addr, since: world.now, handshaken: true };
+        world.router.step(world.now, opened, &mut actions);
+        let [Action::Accept { sid, .. }] = actions[..] else { panic!("{actions:?}") };
+        world.router.sessions.set_account(sid, Account::new("ann").unwrap(), AppVersion::default());
+        if n == 7 {
+            world.clients.insert("ann".into(), sid);
+        }
+    }
+    // Those who wait for a login are in an order of their own.
+    world.run("wait 10000");
+    world.run("ping ann");
+    let tick = |world: &mut World, span: Span| {
+        world.now += span;
+        let (mut actions, before) = (Vec::new(), world.router.sessions.touched.get());
+        world.router.step(world.now, Event::Tick, &mut actions);
+        (world.router.sessions.touched.get() - before, actions.len())
+    };
+    for _ in 0..49 {
+        assert_eq!(tick(&mut world, Span::secs(1)), (0, 0));
+    }
+    let (_, closed) = tick(&mut world, Span::secs(1));
+    assert_eq!((closed, world.router.sessions()), (9_999, 1));
+    world.router.check();
+    for _ in 0..9 {
+        assert_eq!(tick(&mut world, Span::secs(1)), (0, 0));
+    }
+    assert_eq!(tick(&mut world, Span::secs(1)).1, 1);
+    assert_eq!(world.router.sessions(), 0);
+    world.router.check();
 }

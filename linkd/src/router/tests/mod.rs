@@ -426,6 +426,7 @@ impl World {
             Action::CloseProvider { conn: c, code, text } => {
                 format!("close {} {}: {text}", conn(*c), code.name)
             }
+            Action::Clash { code, .. } => format!("clash {}", code.name),
             Action::Dropped(loss) => format!("dropped {}", loss.as_str()),
         }
     }

@@ -2,7 +2,8 @@
 
 use expect_test::expect;
 
-use super::check;
+use super::{World, check};
+use crate::router::{Action, Answer};
 
 /// Holds: Z-21, BI-053.
 #[test]
@@ -55,6 +56,7 @@ fn two_projects_with_one_module_are_told_apart_by_contract() {
             > announce shop-1 9
             done
             > bind shop-1 8 7/contract=99
+            clash CONTRACT_CLASH
             refused CONTRACT_CLASH: module 7 is "m7" of game-1 and "m7" of shop-1: two projects implement it
             > login ann
             authed ann
@@ -90,6 +92,7 @@ fn a_differing_choice_needs_a_higher_version() {
             > announce game-2 2 1.0.0.0
             done
             > bind game-2 7/load
+            clash CHOICE_CLASH
             refused CHOICE_CLASH: game-1 routes module m7 by HashAccount, game-2 by Load; only a higher app version may change it
             > provider game-3
             > announce game-3 3 1.1.0.0
@@ -191,5 +194,65 @@ fn load_reports_that_are_old_or_absurd_are_ignored() {
             > load game-1 seq 51 overload 3
             dropped stale_load
         "#]],
+    );
+}
+
+/// A provider names all its modules in one call, which is answered in the same step: nobody else is asked about any of
+/// them, and they are served from then on.
+///
+/// Holds: Q61.
+#[test]
+fn a_hundred_modules_are_taken_in_one_step() {
+    let mut world = World::default();
+    world.run("provider game-1");
+    world.run("announce game-1 1");
+    let modules: Vec<_> = (1..=100).map(|id: i32| id.to_string()).collect();
+    let actions = world.run(&format!("bind game-1 {}", modules.join(" ")));
+    assert!(matches!(actions[..], [Action::Answer { answer: Answer::Done, .. }]), "{actions:?}");
+    world.run("load game-1 online 0 max 100");
+    world.run("login ann");
+    for module in modules {
+        let actions = world.run(&format!("say ann {module}:1"));
+        assert!(matches!(actions[..], [.., Action::Dispatch { .. }]), "{module}: {actions:?}");
+    }
+}
+
+/// Two providers that want one module routed differently are told to the operator once, however often the refused one asks
+/// again, and are shown until it is served or gone; another pair is another matter.
+#[test]
+fn a_clash_is_said_once_for_each_pair_and_shown_until_it_is_over() {
+    let mut world = World::default();
+    for line in
+        ["up game-1 7", "provider game-2", "announce game-2 2", "provider game-3", "announce game-3 3"]
+    {
+        world.run(line);
+    }
+    let said = |world: &mut World, line: &str| {
+        let actions = world.run(line);
+        let answered = matches!(actions.last(), Some(Action::Answer { .. }));
+        assert!(answered, "{line}: {actions:?}");
+        actions.iter().filter(|action| matches!(action, Action::Clash { .. })).count()
+    };
+    let shown = |world: &World| world.router.summary().clashes.into_iter().collect::<Vec<_>>();
+    assert_eq!(said(&mut world, "bind game-2 7/load"), 1);
+    assert_eq!(said(&mut world, "bind game-2 7/load"), 0);
+    assert_eq!(said(&mut world, "bind game-3 7/load"), 1);
+    assert_eq!((said(&mut world, "bind game-2 7/load"), said(&mut world, "bind game-3 7/load")), (0, 0));
+    let text = |other: &str| {
+        format!(
+            "game-1 routes module m7 by HashAccount, {other} by Load; only a higher app version may change it"
+        )
+    };
+    assert_eq!(shown(&world), [text("game-2"), text("game-3")]);
+    world.run("gone game-3");
+    assert_eq!(shown(&world), [text("game-2")]);
+    world.run("gone game-1");
+    assert_eq!(said(&mut world, "bind game-2 7/load"), 0);
+    assert!(shown(&world).is_empty());
+    // What was over and comes again is said again.
+    world.run("up game-1 7");
+    assert_eq!(
+        shown(&world),
+        ["game-2 routes module m7 by Load, game-1 by HashAccount; only a higher app version may change it"]
     );
 }

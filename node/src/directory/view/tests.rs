@@ -177,7 +177,7 @@ fn a_session_that_missed_the_warm_notice_learns_it_from_the_next_list() {
     );
 }
 
-/// Holds: Z-22.
+/// Holds: Z-22, Q69.
 #[test]
 fn a_gap_is_noticed_and_the_list_asked_for_once() {
     check(

@@ -113,7 +113,7 @@ fn a_second_start_is_admitted_at_once_when_the_first_is_closed() {
     );
 }
 
-/// Holds: Q7, Q22.
+/// Holds: Q7, Q22, Q43.
 #[test]
 fn a_late_close_of_the_old_session_leaves_the_new_one() {
     check(
