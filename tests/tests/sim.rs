@@ -24,9 +24,11 @@ fn hold(seeds: std::ops::Range<u64>) {
     assert!(broken.is_empty(), "{}", broken[0]);
 }
 
+/// A planted fault may be one that few runs can show: it is looked for longer, until the first that shows it.
 #[test]
 fn seeds_keep_every_promise() {
-    hold(0..150);
+    let planted = std::env::var_os(tests::planted::VARIABLE).is_some();
+    hold(0..if planted { 2_000 } else { 150 });
 }
 
 /// The same seed gives the same run, byte for byte; another seed another one.
