@@ -107,6 +107,13 @@ export const CODES = Object.freeze([
   code("IDENTITY_MISMATCH", 174, "peer", "never", 0, "a node says to be another one than its certificate", "give each node the certificate issued for its own cluster, role and id"),
   code("TAKEN", 175, "peer", "never", 0, "the key is held for another value", "whoever claimed it first has it"),
   code("NO_STORE", 176, "us", "never", 0, "the directory keeps nothing on a disk, which this needs", "set service_manager.store to a store on a disk"),
+  code("NOT_LOGGED_IN", 180, "peer", "never", 0, "the provider has no session at the arbiter, or was evicted", "drop every record and log in anew"),
+  code("BAD_STATE", 181, "peer", "never", 0, "a record can be asked for to share it or to modify it, and for nothing else", "check that versions differ by at most one"),
+  code("KEY_INVALID", 182, "peer", "never", 0, "a record's key is empty or too long", "use keys of 1 to 1024 bytes"),
+  code("QUOTA", 183, "peer", "never", 0, "the provider holds as many records as it may", "release some, or raise global_cache.held_max"),
+  code("ID_CONFLICT", 184, "peer", "never", 0, "a request id is in use for something else", "give each request its own id"),
+  code("OTHER_STORAGE", 185, "peer", "never", 0, "providers keep the records of one backend in different storages", "run them in one process, or use a backend that processes share"),
+  code("WARMING", 186, "us", "after", 1000, "the arbiter has just started, and others may still use what was granted before", "try again"),
   code("UNAVAILABLE", 172, "peer", "after", 1000, "the peer can't be reached", "wait for it or look at its log"),
   // codes: end
 ]);

@@ -136,6 +136,17 @@ codes! {
     IDENTITY_MISMATCH = 174, Peer, Retry::Never, "a node says to be another one than its certificate", "give each node the certificate issued for its own cluster, role and id";
     TAKEN = 175, Peer, Retry::Never, "the key is held for another value", "whoever claimed it first has it";
     NO_STORE = 176, Us, Retry::Never, "the directory keeps nothing on a disk, which this needs", "set service_manager.store to a store on a disk";
+
+    // Asking the arbiter for records.
+    NOT_LOGGED_IN = 180, Peer, Retry::Never, "the provider has no session at the arbiter, or was evicted", "drop every record and log in anew";
+    BAD_STATE = 181, Peer, Retry::Never, "a record can be asked for to share it or to modify it, and for nothing else", "check that versions differ by at most one";
+    KEY_INVALID = 182, Peer, Retry::Never, "a record's key is empty or too long", "use keys of 1 to 1024 bytes";
+    QUOTA = 183, Peer, Retry::Never, "the provider holds as many records as it may", "release some, or raise global_cache.held_max";
+    ID_CONFLICT = 184, Peer, Retry::Never, "a request id is in use for something else", "give each request its own id";
+    OTHER_STORAGE = 185, Peer, Retry::Never, "providers keep the records of one backend in different storages", "run them in one process, or use a backend that processes share";
+    WARMING = 186, Us, LATER, "the arbiter has just started, and others may still use what was granted before", "try again";
+
+    // To everybody.
     UNAVAILABLE = 172, Peer, LATER, "the peer can't be reached", "wait for it or look at its log";
 }
 
