@@ -33,6 +33,9 @@ pub const REASSERTED: Kind = Kind(50);
 
 /// A record's key has at least one byte and at most these.
 pub const KEY_BYTES_MAX: usize = 1_024;
+/// Storages that a provider may name at its login, each with a name of at most so many bytes.
+pub const STORAGES_MAX: usize = 64;
+pub const BACKEND_BYTES_MAX: usize = 64;
 /// Records that one frame may ask for or reassert.
 pub const RECORDS_MAX: usize = 4_096;
 

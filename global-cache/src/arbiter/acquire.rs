@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 
 use base::{Mono, RequestId, Span};
 
-use super::event::{Action, Ask, Denied, Grant, Mode, SessionId};
+use super::event::{Action, Ask, Denied, Grant, Mode, Seq, SessionId};
 use super::holders::{Holder, Holders};
 use super::op::{Op, Target, Waiter};
 use super::{ACQUIRE, AGAIN, Arbiter, REDUCE};
 
 impl Arbiter {
     pub(super) fn acquire(&mut self, now: Mono, session: SessionId, ask: Ask, actions: &mut Vec<Action>) {
-        let Some(held) = self.sessions.get_mut(session).map(|session| session.held) else {
+        if !self.sessions.is_living(session) {
             return actions.push(Action::Lost { session });
-        };
+        }
         if ask.want == Mode::Invalid {
             return self.deny(session, ask.request, Denied::Mode, Span::ZERO, actions);
         }
@@ -27,8 +27,8 @@ impl Arbiter {
             return self.wait(op, waiter, actions);
         }
         self.prune(at);
-        let quota = held >= self.settings.held_max && self.keys.at(at).holders.get(session.slot).is_none();
-        if quota {
+        // Nobody need reduce for who may not have it.
+        if !self.has_room(at, session.slot) {
             self.deny(session, ask.request, Denied::Quota, Span::ZERO, actions);
         } else if !self.serve(at, waiter, actions) {
             self.begin(at, waiter, actions);
@@ -54,7 +54,7 @@ impl Arbiter {
         }
     }
 
-    /// Grants it if nobody stands in the way.
+    /// Answers it if nobody stands in the way.
     fn serve(&mut self, at: u32, waiter: Waiter, actions: &mut Vec<Action>) -> bool {
         let Waiter { session, ask, .. } = waiter;
         let slot = session.slot;
@@ -69,18 +69,10 @@ impl Arbiter {
             (_, _, Holders::None) | (_, Some(_), Holders::One(_)) => (Mode::Modify, None),
             _ => return false,
         };
-        let seq = seq.unwrap_or_else(|| {
-            let seq = self.next_seq();
-            let holders = &mut self.keys.at_mut(at).holders;
-            match mode {
-                Mode::Modify => *holders = Holders::Modify(Holder::new(slot, seq)),
-                _ => holders.share(Holder::new(slot, seq)),
-            }
-            if mine.is_none() {
-                self.holds_one_more(slot);
-            }
-            seq
-        });
+        let Some(seq) = seq.or_else(|| self.hold(at, slot, mode)) else {
+            self.deny(session, ask.request, Denied::Quota, Span::ZERO, actions);
+            return true;
+        };
         // A reader that was never asked to let go has what the storage has.
         let current = mine.is_some_and(|mine| ask.have == Some(mine.seq()));
         let must_reload = !current && !base::planted::is("arbiter_never_says_reload");
@@ -90,6 +82,28 @@ impl Arbiter {
         let grant = Grant { key: ask.key, mode, seq, must_reload, version_min, evicted };
         actions.push(Action::Grant { session, request: ask.request, grant });
         true
+    }
+
+    /// The session holds the record from now on, and nobody stands in its way; `None`: it holds as many as it may.
+    pub(super) fn hold(&mut self, at: u32, slot: u16, mode: Mode) -> Option<Seq> {
+        if !self.has_room(at, slot) {
+            return None;
+        }
+        let new = self.keys.at(at).holders.get(slot).is_none();
+        self.sessions.living_mut(slot)?.held += usize::from(new);
+        let seq = self.next_seq();
+        let holders = &mut self.keys.at_mut(at).holders;
+        match mode {
+            Mode::Modify => *holders = Holders::Modify(Holder::new(slot, seq)),
+            _ => holders.share(Holder::new(slot, seq)),
+        }
+        Some(seq)
+    }
+
+    /// Whether the session may hold the record beside what it holds.
+    fn has_room(&self, at: u32, slot: u16) -> bool {
+        let held = self.sessions.living(slot).map_or(0, |session| session.held);
+        held < self.settings.held_max || self.keys.at(at).holders.get(slot).is_some()
     }
 
     /// Whom a request waits for, and what they are asked.

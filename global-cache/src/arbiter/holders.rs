@@ -89,16 +89,12 @@ impl Holders {
         }
     }
 
-    /// Drops those that `keep` does not want; says which.
-    pub fn retain(&mut self, mut keep: impl FnMut(Holder) -> bool, mut dropped: impl FnMut(Holder)) {
+    /// Drops those that `keep` does not want.
+    pub fn retain(&mut self, keep: impl Fn(Holder) -> bool) {
         if self.as_slice().iter().all(|holder| keep(*holder)) {
             return;
         }
-        let kept: Vec<Holder> = {
-            let (kept, gone): (Vec<_>, Vec<_>) = self.as_slice().iter().partition(|holder| keep(**holder));
-            gone.into_iter().for_each(|holder: Holder| dropped(holder));
-            kept
-        };
+        let kept: Vec<Holder> = self.as_slice().iter().copied().filter(|holder| keep(*holder)).collect();
         *self = match (kept.as_slice(), &*self) {
             ([], _) => Self::None,
             ([one], Self::Modify(_)) => Self::Modify(*one),
@@ -122,12 +118,11 @@ mod tests {
             assert_eq!(holders.as_slice().len(), usize::from(slot) + 1);
         }
         assert_eq!(holders.get(3).unwrap().seq(), Seq(103));
-        let mut gone = Vec::new();
-        holders.retain(|holder| holder.slot() >= 3, |holder| gone.push(holder.slot()));
-        assert_eq!((gone, &holders), (vec![0, 1, 2], &Holders::Two([of(3), of(4)])));
-        holders.retain(|holder| holder.slot() == 4, |_| {});
+        holders.retain(|holder| holder.slot() >= 3);
+        assert_eq!(holders, Holders::Two([of(3), of(4)]));
+        holders.retain(|holder| holder.slot() == 4);
         assert_eq!((holders.mode(4), holders.mode(3)), (Mode::Share, Mode::Invalid));
-        holders.retain(|_| false, |_| {});
+        holders.retain(|_| false);
         assert!(holders.is_empty());
         let mut holders = Holders::Modify(of(7));
         assert_eq!((holders.mode(7), holders.mode(8)), (Mode::Modify, Mode::Invalid));

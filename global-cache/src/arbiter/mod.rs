@@ -186,11 +186,8 @@ impl Arbiter {
 
     /// Drops holders whose sessions are over.
     fn prune(&mut self, at: u32) {
-        let sessions = &mut self.sessions;
-        // Both closures look at the sessions, one after the other.
-        let mut gone = 0u32;
-        self.keys.at_mut(at).holders.retain(|holder| sessions.living(holder.slot()).is_some(), |_| gone += 1);
-        debug_assert!(gone == 0 || sessions.dead() > 0);
+        let sessions = &self.sessions;
+        self.keys.at_mut(at).holders.retain(|holder| sessions.living(holder.slot()).is_some());
     }
 
     fn forget_if_empty(&mut self, at: u32) {

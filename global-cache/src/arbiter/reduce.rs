@@ -4,7 +4,7 @@
 use base::{Mono, Span};
 
 use super::event::{Action, Key, Mode, Seq, SessionId};
-use super::holders::{Holder, Holders};
+use super::holders::Holder;
 use super::{AGAIN, Arbiter, REDUCE};
 
 impl Arbiter {
@@ -38,7 +38,7 @@ impl Arbiter {
         }
         match to {
             Mode::Invalid => {
-                entry.holders.retain(|holder| holder.slot() != session.slot, |_| {});
+                entry.holders.retain(|holder| holder.slot() != session.slot);
                 self.holds_one_less(session.slot);
             }
             _ => entry.holders.downgrade(),
@@ -81,24 +81,18 @@ impl Arbiter {
         let slot = session.slot;
         let at = (!self.open && mode != Mode::Invalid).then(|| self.keys.enter(key));
         let seq = at.and_then(|at| {
+            self.prune(at);
             let holders = &self.keys.at(at).holders;
             if holders.mode(slot) != Mode::Invalid {
                 // Said again, since its answer was lost.
                 return (holders.mode(slot) == mode).then(|| holders.get(slot).map(Holder::seq)).flatten();
             }
             let free = holders.is_empty() || (mode == Mode::Share && holders.modifier().is_none());
-            if !free {
-                return None;
-            }
-            let seq = self.next_seq();
-            let holders = &mut self.keys.at_mut(at).holders;
-            match mode {
-                Mode::Modify => *holders = Holders::Modify(Holder::new(slot, seq)),
-                _ => holders.share(Holder::new(slot, seq)),
-            }
-            self.holds_one_more(slot);
-            Some(seq)
+            if free { self.hold(at, slot, mode) } else { None }
         });
+        if let Some(at) = at {
+            self.forget_if_empty(at);
+        }
         actions.push(Action::Reasserted { session, key, seq });
     }
 

@@ -282,12 +282,6 @@ impl Arbiter {
         self.drop_session(session.slot, actions);
     }
 
-    pub(super) fn holds_one_more(&mut self, slot: u16) {
-        if let Some(session) = self.sessions.living_mut(slot) {
-            session.held += 1;
-        }
-    }
-
     pub(super) fn holds_one_less(&mut self, slot: u16) {
         if let Some(session) = self.sessions.living_mut(slot) {
             session.held = session.held.saturating_sub(1);

@@ -119,6 +119,12 @@ impl Inbound {
             let id = id.map_err(|_| unreadable(&"a storage's id has 16 bytes"))?;
             Ok(Storage { backend: storage.backend, id })
         };
+        let long = |storage: &message::Storage| storage.backend.len() > cache::BACKEND_BYTES_MAX;
+        if login.storages.len() > cache::STORAGES_MAX || login.storages.iter().any(long) {
+            let (most, bytes) = (cache::STORAGES_MAX, cache::BACKEND_BYTES_MAX);
+            let text = format!("a provider has at most {most} storages, with names of at most {bytes} bytes");
+            return Err(refused(&code::LIMIT, &text));
+        }
         let storages: Result<Vec<_>, Closed> = login.storages.into_iter().map(storage).collect();
         let (node, epoch) = (self.link.peer.node.clone(), self.link.peer.epoch);
         let (conn, storages) = (self.conn, storages?);

@@ -85,6 +85,23 @@ async fn an_earlier_start_and_another_storage_get_no_session() {
     assert!(odd.login(vec![message::Storage { backend: "main".into(), id }]).await.is_err());
 }
 
+/// What a login may leave behind is bounded.
+#[tokio::test]
+async fn a_login_that_names_too_much_gets_no_session() {
+    let arbiter = arbiter(&config()).await;
+    let storages = |count: usize, name: usize| {
+        let storage = |n: usize| message::Storage { backend: "b".repeat(name), id: vec![n as u8; 16].into() };
+        (0..count).map(storage).collect::<Vec<_>>()
+    };
+    for storages in [storages(65, 1), storages(1, 65)] {
+        let provider = Provider::dial(&arbiter, "game-1", 1).await;
+        assert!(provider.login(storages).await.is_err());
+        let ended = within(provider.ended).await.unwrap();
+        assert!(ended.contains(&format!("code {}", code::LIMIT.number)), "{ended}");
+    }
+    Provider::dial(&arbiter, "game-1", 1).await.login(storages(64, 64)).await.unwrap();
+}
+
 #[test]
 fn settings_that_break_the_lease_are_refused() {
     let bad = |config: global_cache::Config| {

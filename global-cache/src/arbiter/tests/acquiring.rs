@@ -322,3 +322,53 @@ fn as_many_records_are_waited_for_as_may_be() {
         "#]],
     );
 }
+
+/// Also for who waited when it had room, and for whom what it holds is raised.
+///
+/// Holds: BI-086.
+#[test]
+fn the_quota_holds_when_a_waiter_is_served() {
+    check_with(
+        super::Settings { held_max: 1, ..settings() },
+        "A login
+         B login
+         A modify 1
+         B modify 1
+         B modify 2
+         A release 1 1
+         who 1
+         A modify 3
+         B modify 3
+         B release 2 2
+         B share 1
+         B modify 1
+         status",
+        expect![[r#"
+            > A login
+              A welcome, fence 7/1
+            > B login
+              B welcome, fence 7/2
+            > A modify 1
+              A has 1 Modify 1, reload, all below 7/0
+            > B modify 1
+              A is to reduce 1 1 to Invalid
+            > B modify 2
+              B has 2 Modify 2, reload, all below 7/0
+            > A release 1 1
+              B denied: Quota, again after 0ns
+            > who 1
+              nobody
+            > A modify 3
+              A has 3 Modify 3, reload
+            > B modify 3
+              B denied: Quota, again after 0ns
+            > B release 2 2
+            > B share 1
+              B has 1 Share 4, reload
+            > B modify 1
+              B has 1 Modify 5, reload
+            > status
+              2 sessions, 2 keys, 0 waited for; 5 granted, 2 denied, 1 reduces, 0 late, 0 evicted
+        "#]],
+    );
+}

@@ -60,3 +60,41 @@ fn after_a_start_nothing_is_granted_before_the_grace_is_over() {
         "#]],
     );
 }
+
+/// The start before has lost what it said, and a start holds no more than it may.
+///
+/// Holds: BI-086, Z-61.
+#[test]
+fn what_is_reasserted_is_bounded_and_no_dead_start_stands_in_its_way() {
+    check_with(
+        Settings { grace: Span::secs(10), held_max: 2, ..settings() },
+        "A login 1
+         A reassert 1 modify
+         A login 2
+         A reassert 1 modify
+         A reassert 2 share
+         A reassert 3 share
+         A reassert 1 modify
+         status",
+        expect![[r#"
+            > A login 1
+              A welcome, fence 7/1
+            > A reassert 1 modify
+              A holds 1 as 1
+            > A login 2
+              A lost
+              connection #1 of A closed
+              A welcome, fence 7/2
+            > A reassert 1 modify
+              A holds 1 as 2
+            > A reassert 2 share
+              A holds 2 as 3
+            > A reassert 3 share
+              A holds 3 no more
+            > A reassert 1 modify
+              A holds 1 as 2
+            > status
+              1 sessions, 2 keys, 0 waited for; 0 granted, 0 denied, 0 reduces, 0 late, 1 evicted
+        "#]],
+    );
+}
