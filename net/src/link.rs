@@ -15,7 +15,7 @@ use wire::node::{self, Decoded, Frame, Kind, Meta};
 use crate::Peer;
 use crate::calls::{CallError, Calls, Pending};
 use crate::inbox::{Inbox, Scratch};
-use crate::outbox::{NotQueued, Outbox};
+use crate::outbox::{self, NotQueued, Outbox};
 
 /// Bytes that may wait for a peer before senders are refused.
 pub const OUTBOX_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -275,6 +275,26 @@ where
         link.goodbye(code, text.clone());
     }
     link.calls.close();
+    closed
+}
+
+/// As [`run`], and writes as well, as whoever was dialled does: the connection is over when either is. Nothing that waited
+/// is kept.
+pub async fn serve<R, H>(link: &Link, read: &mut R, scratch: &mut impl Scratch, handler: &mut H) -> Closed
+where
+    R: AsyncRead + Unpin,
+    H: Handler,
+{
+    let closed = tokio::select! {
+        biased;
+        written = outbox::drive(link.outbox.clone()) => match written {
+            Ok(()) => Closed::ByPeer,
+            Err(error) => Closed::Broken(error),
+        },
+        closed = run(link, read, scratch, handler) => closed,
+    };
+    link.calls.close();
+    link.outbox.abandon();
     closed
 }
 

@@ -8,7 +8,7 @@ use net::hello::{self, HELLO_TIMEOUT, HelloError, Ours, Role};
 use net::link::{self, Closed, Handler, Link};
 use net::strangers::Strangers;
 use net::tls::HANDSHAKE_TIMEOUT;
-use net::{Peer, Secured, Security, outbox};
+use net::{Peer, Secured, Security};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::cache::{self, Reduced, Refused, message, mode};
@@ -81,19 +81,8 @@ async fn serve<R: AsyncRead + Unpin>(hub: Rc<Hub>, link: Link, mut read: R) {
     hub.opened(link.clone());
     let mut scratch = vec![0; SCRATCH_BYTES];
     let mut inbound = Inbound { hub: hub.clone(), conn, link: link.clone() };
-    let drive = outbox::drive(link.outbox.clone());
-    tokio::pin!(drive);
-    let closed = tokio::select! {
-        biased;
-        written = &mut drive => match written {
-            Ok(()) => Closed::ByPeer,
-            Err(error) => Closed::Broken(error),
-        },
-        closed = link::run(&link, &mut read, &mut scratch, &mut inbound) => closed,
-    };
+    let closed = link::serve(&link, &mut read, &mut scratch, &mut inbound).await;
     tracing::info!(%node, %closed, "a provider's connection to the arbiter is over");
-    link.calls.close();
-    link.outbox.abandon();
     // Its session stays: the node may come back to it until its lease is over.
     hub.closed(conn);
 }

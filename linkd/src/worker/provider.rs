@@ -6,7 +6,7 @@ use base::{AppVersion, Generation, Mono};
 use net::hello::{self, HELLO_TIMEOUT, HelloError, Role};
 use net::link::{self, Closed, Handler, Link};
 use net::tls::HANDSHAKE_TIMEOUT;
-use net::{Peer, Secured, outbox};
+use net::{Peer, Secured};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
 use wire::code;
@@ -84,19 +84,8 @@ async fn serve<R: AsyncRead + Unpin>(worker: Rc<Worker>, link: Link, mut read: R
     tracing::info!(%node, %epoch, worker = link.peer.worker, "provider connected");
     let mut scratch = worker.scratch.clone();
     let mut inbound = Inbound { worker: worker.clone(), conn, batch: None };
-    let drive = outbox::drive(link.outbox.clone());
-    tokio::pin!(drive);
-    let closed = tokio::select! {
-        biased;
-        written = &mut drive => match written {
-            Ok(()) => Closed::ByPeer,
-            Err(error) => Closed::Broken(error),
-        },
-        closed = link::run(&link, &mut read, &mut scratch, &mut inbound) => closed,
-    };
+    let closed = link::serve(&link, &mut read, &mut scratch, &mut inbound).await;
     tracing::info!(%node, %closed, "provider gone");
-    link.calls.close();
-    link.outbox.abandon();
     let now = worker.now();
     worker.with(|state| {
         state.remove_provider(conn);
