@@ -145,6 +145,9 @@ impl Builder {
         };
         let listener = net::Tcp::listen(settings.ops_or(OPS_PORT)).map_err(taken)?;
         let ops_address = listener.local_addr().map_err(StartError::from)?.to_string();
+        let shutdown = Shutdown::new(settings.budgets(), Clock::start()).map_err(StartError::from)?;
+        // From here on the first signal stops in order: before anything is begun that says so to whoever may send one.
+        signal::take_over(shutdown.clone()).map_err(StartError::from)?;
         let cancel = CancellationToken::new();
         let directory = node::directory::join(
             Join {
@@ -163,9 +166,6 @@ impl Builder {
         env.budgets = settings.budgets();
         env.reconnect = settings.backoff(&node);
         env.security = security;
-        let shutdown = Shutdown::new(settings.budgets(), Clock::start()).map_err(StartError::from)?;
-        // From here on the first signal stops in order.
-        signal::take_over(shutdown.clone()).map_err(StartError::from)?;
         let readiness = ops::Readiness::new(&["linkds"]);
         readiness.unmet("linkds", "the directory has not let this node in yet");
         let keeping = proven.keep(readiness.clone());
