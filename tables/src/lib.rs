@@ -1,5 +1,11 @@
 //! Records: what a game keeps, and where it is kept.
 
+pub mod arbiter;
 pub mod backend;
+mod key;
+mod record;
 
-pub use backend::{Backend, BackendError, Local};
+pub use arbiter::{Arbiter, Hear, Heard, Mode, Word};
+pub use backend::{Backend, BackendError, Local, TableId};
+pub use key::Key;
+pub use record::{Durability, Record};

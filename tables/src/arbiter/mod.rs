@@ -1,0 +1,101 @@
+//! The arbiter as a provider sees it: words to it, words from it, and a session with a lease in between.
+
+use base::{Epoch, Fence, Mono, NodeId, Span};
+use bytes::Bytes;
+
+/// How a provider may use a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Mode {
+    /// Not at all.
+    #[default]
+    Invalid,
+    /// Read it, as others may.
+    Share,
+    /// Change it; nobody else may even read it.
+    Modify,
+}
+
+/// What a provider's cache tells its arbiter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Word {
+    /// It wants a record. `have`: the number of the grant under which it has the record in memory; 0: it has not.
+    Ask { request: u64, want: Mode, have: u64, key: Bytes },
+    /// It uses the record of this grant only like this now, and `flushed` is the version in the storage. To
+    /// [`Mode::Invalid`] also by itself.
+    Reduced { record: u128, seq: u64, to: Mode, flushed: u64 },
+    /// It can't reduce yet, and is asked again after this time.
+    Refused { record: u128, seq: u64, until: Span },
+    /// It holds this from an earlier life of the arbiter.
+    Reassert { record: u128, mode: Mode },
+}
+
+/// Whose late writes the storage refuses before anything more is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evicted {
+    /// `None`: everybody's.
+    pub node: Option<NodeId>,
+    pub below: Fence,
+}
+
+/// What the arbiter tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    Granted {
+        request: u64,
+        mode: Mode,
+        seq: u64,
+        must_reload: bool,
+        version_min: u64,
+        evicted: Vec<Evicted>,
+    },
+    /// A number of the code registry, and when to ask again.
+    Denied {
+        request: u64,
+        code: i32,
+        retry_after: Span,
+    },
+    Reduce {
+        record: u128,
+        seq: u64,
+        to: Mode,
+        within: Span,
+    },
+    /// The new number under which the record is held; `None`: it is not.
+    Reasserted {
+        record: u128,
+        seq: Option<u64>,
+    },
+}
+
+/// A way to the arbiter. Words of one call travel together, and all words in the order in which they were said. What is
+/// said while there is no session is forgotten: see [`Hear::resumed`].
+pub trait Arbiter: Send + Sync + std::fmt::Debug {
+    fn say(&self, words: &mut Vec<Word>);
+}
+
+/// The provider's side of a session with the arbiter: called by the one task or thread that keeps the session, one call
+/// after another.
+pub trait Hear: Send + Sync {
+    /// What came together; the answers leave together.
+    fn heard(&self, words: &mut Vec<Heard>);
+
+    /// A session has begun in which nothing is held, and commits may be made until `until`. What was held before is
+    /// dropped. `epoch`: of the arbiter.
+    fn opened(&self, epoch: Epoch, fence: Fence, until: Mono);
+
+    /// A later life of the arbiter has let us in while our lease had not ended: what is held may be reasserted under the new
+    /// fence. Commits rest from now on until [`extended`](Self::extended), which comes when each reassertion is answered.
+    fn reopened(&self, epoch: Epoch, fence: Fence) -> Vec<Word>;
+
+    /// The same session goes on over another connection: whatever was asked and not answered is asked again.
+    fn resumed(&self);
+
+    /// Commits may be made until `until`.
+    fn extended(&self, until: Mono);
+
+    /// The time until which commits may be made is over without an answer: what is committed and not durable is written now.
+    fn released(&self);
+
+    /// The session is over: everything is dropped.
+    fn lost(&self);
+}
