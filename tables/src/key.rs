@@ -20,6 +20,12 @@ use bytes::Bytes;
 /// | tuples of one to four | one behind another |
 ///
 /// These bytes are kept at the storage, so they never change. `usize` and `isize` are none: machines differ in them.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be the key of a table",
+    label = "no key",
+    note = "keys are numbers (not usize, isize or floats), bool, char, String, Vec<u8>, [u8; N], Account, Role, ServerId, \
+            NodeId, and tuples of one to four of these"
+)]
 pub trait Key: Clone + Eq + Ord + Hash + Debug + Send + Sync + 'static {
     /// Appends its bytes: 1 to [`KEY_BYTES_MAX`](crate::backend::KEY_BYTES_MAX) for a whole key. What is longer is refused
     /// where the key is used.

@@ -9,3 +9,10 @@ pub use arbiter::{Arbiter, Hear, Heard, Mode, Word};
 pub use backend::{Backend, BackendError, Local, TableId};
 pub use key::Key;
 pub use record::{Durability, Record};
+pub use redirect_macros::Record;
+
+/// What generated code refers to. Not for games.
+#[doc(hidden)]
+pub mod private {
+    pub use crate::record::kept;
+}
