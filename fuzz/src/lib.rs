@@ -11,6 +11,7 @@
 //! | [`texts`] | names, versions, times, sizes, addresses |
 //! | [`settings`] | configuration files and flags |
 //! | [`certificates`] | certificates, DER and PEM |
+//! | [`keys`] | the keys of records, as a storage keeps them |
 //! | [`directory`] | what nodes and directory say to each other, claims among it |
 
 mod beans;
@@ -18,6 +19,7 @@ pub mod cache;
 pub mod certificates;
 pub mod directory;
 pub mod frames;
+pub mod keys;
 pub mod links;
 pub mod pieces;
 pub mod proofs;
@@ -101,6 +103,7 @@ pub const TARGETS: &[Target] = &[
     target("cache_heads", cache::heads),
     // As in link_messages.
     target("cache_bodies", cache::bodies).heap(128),
+    target("key", keys::key),
     target("proxy", streams::proxy),
     target("preface", streams::preface),
     target("hello", streams::hello),

@@ -89,6 +89,7 @@ pub use redirect_macros::{handler, module, on_broken};
 pub use run::{Operator, Root};
 pub use running::{Running, Status};
 pub use start::{Builder, Env, Linkds, OnlineHandle, Setup, StartError};
+pub use tables::{Durability, Key, Record, TableId};
 pub use types::TypesError;
 pub use wire::code;
 pub use wire::{Code, Level, Notify, Push, Rpc};
@@ -103,6 +104,7 @@ pub fn provider(name: &str) -> Builder {
 pub mod private {
     pub use base::TypeId;
     pub use base::hash::hash32;
+    pub use tables::private::kept;
 
     pub use crate::table::type_id;
 

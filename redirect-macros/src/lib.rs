@@ -1,4 +1,4 @@
-//! The attribute macros of `linkstead`. A block under `#[module]` stays as it was written; beside it come one call per
+//! The macros of `linkstead`. A block under `#[module]` stays as it was written; beside it come one call per
 //! handler, typed constants for clients and the description that is announced to the gateways.
 //!
 //! | room | is |
@@ -7,6 +7,7 @@
 //! | `check` | every mistake of a block at once, in the words of whoever wrote it |
 //! | `lock` | `protocols.lock`, which keeps a rename from changing the wire unseen |
 //! | `expand` | one function per generated item |
+//! | `record` | `#[derive(Record)]`, from its arguments to its `impl` |
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
@@ -15,6 +16,7 @@ mod check;
 mod expand;
 mod lock;
 mod parse;
+mod record;
 
 /// Makes an `impl` block of a type a module: a numbered group of protocols that gateways route to a provider.
 ///
@@ -47,6 +49,25 @@ mod parse;
 #[proc_macro_attribute]
 pub fn module(args: TokenStream, block: TokenStream) -> TokenStream {
     expanded(args.into(), block.into(), &lock::Lock::of_package()).into()
+}
+
+/// Makes a message a record: what a table of the game holds.
+///
+/// ```ignore
+/// #[derive(Clone, PartialEq, prost::Message, Record)]
+/// #[record(table = "score", id = 101, key = u64)]
+/// pub struct Score { #[prost(uint64, tag = "1")] pub best: u64 }
+/// ```
+///
+/// | argument | means | default |
+/// |---|---|---|
+/// | `table = "…"` | what the table is called in messages and at the storage: 1 to 64 letters a to z, digits and `_`, not `_` first; it may be renamed | required |
+/// | `id = 101` | what the table is at the storage and between nodes, 1 to 2147483647: never changed, and never used for another one | required |
+/// | `key = u64` | the type of its key: a number, a text, an id, or a tuple of them (`linkstead::Key`) | required |
+/// | `durability = "…"` | when a commit is safe: `memory`, `grouped`, `sync` (`linkstead::Durability`) | `grouped` |
+#[proc_macro_derive(Record, attributes(record))]
+pub fn record(item: TokenStream) -> TokenStream {
+    record::derived(item.into()).into()
 }
 
 /// Marks a client's request, inside an `impl` block under [`macro@module`]. See there.

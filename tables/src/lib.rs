@@ -27,5 +27,12 @@ pub use db::{Db, OpenError, Opening, Settings, Status};
 pub use error::Error;
 pub use key::Key;
 pub use record::{Durability, Record};
+pub use redirect_macros::Record;
 pub use table::{Changed, Table};
 pub use tx::{Level, Options, Tx};
+
+/// What generated code refers to. Not for games.
+#[doc(hidden)]
+pub mod private {
+    pub use crate::record::kept;
+}

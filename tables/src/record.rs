@@ -16,8 +16,35 @@ pub enum Durability {
     Sync,
 }
 
-/// A message that is kept in a table of its own. Written by `#[derive(Record)]`.
+/// What a table may hold: anything that derives `prost::Message`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be kept in a table",
+    label = "not a protobuf message that can be copied and compared",
+    note = "derive these beside `Record`: `#[derive(Clone, PartialEq, prost::Message, Record)]`, each field with \
+            `#[prost(…, tag = \"…\")]`"
+)]
+pub trait Kept {}
+
+#[diagnostic::do_not_recommend]
+impl<M: prost::Message + Default + Clone + PartialEq + Send + Sync + 'static> Kept for M {}
+
+/// Called for each record by what the derive writes. The bounds of [`Record`] say the same, but the compiler names their
+/// parts one by one, and not what to write.
+pub const fn kept<M: Kept>() {}
+
+/// A message that is kept in a table of its own. Written by `#[derive(Record)]`:
+///
+/// ```
+/// use tables::{Durability, Record, TableId};
+///
+/// #[derive(Clone, PartialEq, prost::Message, Record)]
+/// #[record(crate = "tables", table = "score", id = 101, key = u64, durability = "sync")]
+/// pub struct Score { #[prost(uint64, tag = "1")] pub best: u64 }
+///
+/// assert_eq!((Score::TABLE, Score::ID, Score::DURABILITY), ("score", TableId(101), Durability::Sync));
+/// ```
 pub trait Record: prost::Message + Default + Clone + PartialEq + Send + Sync + 'static {
+    /// The type of the table's keys.
     type Key: Key;
 
     /// What the table is called in messages and at the storage; it may be renamed.

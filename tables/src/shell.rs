@@ -102,7 +102,13 @@ pub(crate) fn pair(arbiter: Arc<dyn Arbiter>) -> (Hands, Work) {
 
 impl Work {
     /// Works until `stop`, and then until everything that was committed is written, or can't be.
-    pub async fn run(self, cache: Arc<Cache>, backend: Arc<dyn Backend>, interval: Duration, stop: Arc<Notify>) {
+    pub async fn run(
+        self,
+        cache: Arc<Cache>,
+        backend: Arc<dyn Backend>,
+        interval: Duration,
+        stop: Arc<Notify>,
+    ) {
         let Self { mut jobs, shared } = self;
         let flusher = flush(cache.clone(), backend.clone(), shared, interval, stop);
         tokio::pin!(flusher);

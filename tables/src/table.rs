@@ -103,7 +103,13 @@ impl<K: Key, V: Record<Key = K>> Table<K, V> {
     pub(crate) fn new(cache: Arc<Cache>) -> Self {
         let meta = Meta { id: V::ID, name: V::TABLE, durability: V::DURABILITY };
         let map = papaya::HashMap::with_hasher(foldhash::fast::RandomState::default());
-        let inner = Arc::new(Inner { meta, map, decode: decode::<V>, listeners: ArcSwap::default(), listened_to: AtomicBool::new(false) });
+        let inner = Arc::new(Inner {
+            meta,
+            map,
+            decode: decode::<V>,
+            listeners: ArcSwap::default(),
+            listened_to: AtomicBool::new(false),
+        });
         Self { shelf: inner.clone(), inner, cache, value: PhantomData }
     }
 

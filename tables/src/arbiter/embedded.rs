@@ -186,9 +186,7 @@ fn event(session: SessionId, word: Word) -> Event {
         Word::Refused { record, seq, until } => {
             Event::Refused { session, key: Key(record), seq: Seq(seq), until }
         }
-        Word::Reassert { record, mode } => {
-            Event::Reassert { session, key: Key(record), mode: to_core(mode) }
-        }
+        Word::Reassert { record, mode } => Event::Reassert { session, key: Key(record), mode: to_core(mode) },
     }
 }
 

@@ -401,4 +401,3 @@ impl Cache {
 pub fn arbiter_key(table: TableId, key: &[u8]) -> Vec<u8> {
     [&table.0.to_be_bytes()[..], key].concat()
 }
-

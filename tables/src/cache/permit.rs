@@ -22,23 +22,43 @@ pub const PIN_LOADING: Span = Span::secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// Somebody waits to use it like this. `request`: for the question, if there must be one.
-    Want { mode: Mode, request: u64 },
+    Want {
+        mode: Mode,
+        request: u64,
+    },
     /// One of those who wait no longer does.
     GaveUp,
-    Granted { request: u64, mode: Mode, seq: u64, must_reload: bool, version_min: u64 },
-    Denied { request: u64 },
+    Granted {
+        request: u64,
+        mode: Mode,
+        seq: u64,
+        must_reload: bool,
+        version_min: u64,
+    },
+    Denied {
+        request: u64,
+    },
     /// What [`Action::Load`] asked for is in memory.
-    Loaded { seq: u64 },
+    Loaded {
+        seq: u64,
+    },
     /// It can't be had now.
-    NotLoaded { seq: u64 },
+    NotLoaded {
+        seq: u64,
+    },
     /// The arbiter asks for it.
-    Reduce { seq: u64, to: Mode },
+    Reduce {
+        seq: u64,
+        to: Mode,
+    },
     /// One of those who waited for it has had its turn.
     Unpinned,
     /// What was committed in it may have become durable, or time has passed.
     Look,
     /// After a restart of the arbiter: the new number of what is held; `None`: it is not held.
-    Renumbered { seq: Option<u64> },
+    Renumbered {
+        seq: Option<u64>,
+    },
     /// Whatever was asked and not answered is asked again.
     AskAgain,
     /// The session is over, and with it all that was held.
@@ -57,9 +77,16 @@ pub struct Facts {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    Ask { request: u64, want: Mode, have: u64 },
+    Ask {
+        request: u64,
+        want: Mode,
+        have: u64,
+    },
     /// Read it from the storage, and not less than this version.
-    Load { seq: u64, version_min: u64 },
+    Load {
+        seq: u64,
+        version_min: u64,
+    },
     /// What is in memory is no longer true.
     Drop,
     /// Everybody who waits looks again.
@@ -69,9 +96,14 @@ pub enum Action {
     /// What was committed in it is to be durable soon.
     Flush,
     /// Look again then.
-    LookAt { at: Mono },
+    LookAt {
+        at: Mono,
+    },
     /// Tell the arbiter.
-    Reduced { seq: u64, to: Mode },
+    Reduced {
+        seq: u64,
+        to: Mode,
+    },
     /// Nothing is held and nothing is waited for: it may leave memory.
     Forget,
 }

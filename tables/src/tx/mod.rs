@@ -63,7 +63,10 @@ pub struct Tx {
 
 impl std::fmt::Debug for Tx {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tx").field("level", &self.level).field("records", &self.set.len()).finish_non_exhaustive()
+        f.debug_struct("Tx")
+            .field("level", &self.level)
+            .field("records", &self.set.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -20,7 +20,8 @@ async fn what_is_committed_is_read_and_outlives_the_database() {
     let purses = db.table::<u64, Purse>().unwrap();
     db.run(|tx| purses.put(tx, &7, purse(100))).await.unwrap();
     transfer(&db, &purses, 7, 8, 30).await.unwrap();
-    let both = |tx: &mut _| Ok::<_, Error>((purses.get(tx, &7)?.unwrap().coins, purses.get(tx, &8)?.unwrap().coins));
+    let both =
+        |tx: &mut _| Ok::<_, Error>((purses.get(tx, &7)?.unwrap().coins, purses.get(tx, &8)?.unwrap().coins));
     assert_eq!(db.run(both).await.unwrap(), (70, 30));
     db.stop().await;
     assert_eq!(db.run(|tx| purses.get(tx, &7)).await, Err(Error::Stopping));

@@ -38,7 +38,8 @@ async fn the_sum_of_all_coins_stays() {
     const ACCOUNTS: u64 = 8;
     let backend = backend();
     let (a, b) = pair(&backend);
-    let tables = [(a.clone(), a.table::<u64, Purse>().unwrap()), (b.clone(), b.table::<u64, Purse>().unwrap())];
+    let tables =
+        [(a.clone(), a.table::<u64, Purse>().unwrap()), (b.clone(), b.table::<u64, Purse>().unwrap())];
     let (db, purses) = &tables[0];
     db.run(|tx| (0..ACCOUNTS).try_for_each(|key| purses.put(tx, &key, purse(100)))).await.unwrap();
     let trading = (0..6u64).map(|trader| {
@@ -72,7 +73,8 @@ async fn sum(db: &Db, purses: &Table<u64, Purse>, accounts: u64) -> i64 {
     let keys: Vec<u64> = (0..accounts).collect();
     let summed = db.run(|tx| {
         purses.want(tx, &keys)?;
-        keys.iter().try_fold(0, |sum, key| Ok::<_, Error>(sum + purses.get(tx, key)?.map_or(0, |purse| purse.coins)))
+        keys.iter()
+            .try_fold(0, |sum, key| Ok::<_, Error>(sum + purses.get(tx, key)?.map_or(0, |purse| purse.coins)))
     });
     summed.await.unwrap()
 }

@@ -6,10 +6,11 @@ use base::{Epoch, NodeId};
 use node::Clock;
 use store::StoreId;
 use tables::arbiter::embedded::Embedded;
-use tables::{Backend, Db, Durability, Local, Record, Settings, TableId};
+use tables::{Backend, Db, Local, Record, Settings};
 
 /// Coins, kept as usual.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Record)]
+#[record(crate = "tables", table = "purse", id = 1, key = u64, durability = "grouped")]
 pub struct Purse {
     #[prost(int64, tag = "1")]
     pub coins: i64,
@@ -17,39 +18,20 @@ pub struct Purse {
     pub changes: u64,
 }
 
-impl Record for Purse {
-    type Key = u64;
-    const TABLE: &'static str = "purse";
-    const ID: TableId = TableId(1);
-    const DURABILITY: Durability = Durability::Grouped;
-}
-
 /// Whose answer waits for the storage.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Record)]
+#[record(crate = "tables", table = "account", id = 2, key = String, durability = "sync")]
 pub struct Account {
     #[prost(int64, tag = "1")]
     pub coins: i64,
 }
 
-impl Record for Account {
-    type Key = String;
-    const TABLE: &'static str = "account";
-    const ID: TableId = TableId(2);
-    const DURABILITY: Durability = Durability::Sync;
-}
-
 /// What only this provider knows.
-#[derive(Clone, PartialEq, prost::Message)]
+#[derive(Clone, PartialEq, prost::Message, Record)]
+#[record(crate = "tables", table = "seen", id = 3, key = u64, durability = "memory")]
 pub struct Seen {
     #[prost(uint64, tag = "1")]
     pub times: u64,
-}
-
-impl Record for Seen {
-    type Key = u64;
-    const TABLE: &'static str = "seen";
-    const ID: TableId = TableId(3);
-    const DURABILITY: Durability = Durability::Memory;
 }
 
 pub fn purse(coins: i64) -> Purse {
