@@ -30,7 +30,7 @@ use crate::record::Durability;
 pub use calls::Calls;
 pub use commit::{Committed, Finish};
 pub use queue::Queue;
-pub use run::{Attempt, Options, RUN_TIMEOUT, RUNS_MAX};
+pub use run::{Attempt, OVERTAKEN_MAX, Options, RUN_TIMEOUT};
 pub use savepoint::Savepoint;
 use set::Set;
 

@@ -1,6 +1,7 @@
 //! Runs a transaction again until it is done: what is not at hand is waited for without any lock, and who was overtaken
 //! runs again.
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +20,11 @@ use crate::error::Error;
 use crate::record::Durability;
 
 /// Runs after which a transaction that is overtaken each time is given up.
-pub const RUNS_MAX: u32 = 256;
+pub const OVERTAKEN_MAX: u32 = 256;
 /// How long a transaction may take with all its runs, unless it is told otherwise.
 pub const RUN_TIMEOUT: Span = Span::secs(5);
-/// Runs after which it queues on its records.
-const RUNS_FREE: u32 = 3;
+/// Runs of that kind after which it queues on its records.
+const OVERTAKEN_FREE: u32 = 3;
 /// The shortest wait after a refusal.
 const AGAIN: Span = Span::millis(5);
 
@@ -87,6 +88,10 @@ pub struct Attempt {
     cache: Arc<Cache>,
     options: Options,
     runs: u32,
+    /// Runs that were overtaken, or that lost a record again which they had waited for.
+    overtaken: u32,
+    /// The records that were waited for.
+    waited: BTreeSet<usize>,
     until: Option<Mono>,
     turns: Vec<Turn>,
     aborts: Option<Aborts>,
@@ -105,7 +110,8 @@ pub enum End {
 
 impl Attempt {
     pub fn new(cache: Arc<Cache>, options: Options) -> Self {
-        Self { cache, options, runs: 0, until: None, turns: Vec::new(), aborts: None, last: Vec::new() }
+        let (waited, turns, last) = (BTreeSet::new(), Vec::new(), Vec::new());
+        Self { cache, options, runs: 0, overtaken: 0, waited, until: None, turns, aborts: None, last }
     }
 
     /// Begins a run.
@@ -136,7 +142,10 @@ impl Attempt {
                 self.abort(tx);
                 Ok(Some(End::Failed(error)))
             }
-            Finish::Conflict if self.runs < RUNS_FREE => Ok(None),
+            Finish::Conflict if self.overtaken + 1 < OVERTAKEN_FREE => {
+                self.overtaken += 1;
+                Ok(None)
+            }
             other => {
                 self.keep_aborts(tx);
                 Err(match other {
@@ -164,9 +173,16 @@ impl Attempt {
     async fn again(&mut self, again: Again) -> Option<End> {
         let now = self.cache.now();
         let until = *self.until.get_or_insert(now + self.options.timeout);
-        let runs = self.runs;
-        if runs >= RUNS_MAX {
-            return Some(End::Failed(Error::Conflict { runs }));
+        let again_late = match &again {
+            Again::Records(wants) => {
+                wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(address(cell)) || late)
+            }
+            Again::Queue => true,
+            Again::Lease => false,
+        };
+        self.overtaken += u32::from(again_late);
+        if self.overtaken >= OVERTAKEN_MAX {
+            return Some(End::Failed(Error::Conflict { runs: self.runs }));
         }
         let left = until.since(now);
         let waited = tokio::time::timeout(left.into(), self.wait(again)).await;
@@ -186,7 +202,7 @@ impl Attempt {
 
     async fn wait(&mut self, again: Again) -> Result<(), Error> {
         match again {
-            Again::Records(wants) if self.runs <= RUNS_FREE => {
+            Again::Records(wants) if self.overtaken < OVERTAKEN_FREE => {
                 let turn = Turn::take(&self.cache, wants);
                 turn.waiter.wait().await?;
                 self.turns.push(turn);
@@ -210,7 +226,7 @@ impl Attempt {
     }
 
     fn remember(&mut self, tx: &Tx) {
-        if self.runs < RUNS_FREE {
+        if self.overtaken + 1 < OVERTAKEN_FREE {
             return;
         }
         let mode = |written| if written { Mode::Modify } else { Mode::Share };
@@ -219,7 +235,7 @@ impl Attempt {
 
     /// The places in the queue of whoever has run too often.
     async fn queue<'q>(&self, cache: &'q Cache) -> Vec<MutexGuard<'q, ()>> {
-        if self.runs < RUNS_FREE || self.last.is_empty() {
+        if self.overtaken < OVERTAKEN_FREE || self.last.is_empty() {
             return Vec::new();
         }
         cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await

@@ -165,6 +165,7 @@ async fn what_can_not_be_kept_is_refused() {
     let refused = db
         .run(|tx| {
             let keys: Vec<String> = (0..=tables::tx::RECORDS_MAX).map(|n| n.to_string()).collect();
+            accounts.want(tx, &keys)?;
             for key in &keys {
                 accounts.get(tx, key)?;
             }
