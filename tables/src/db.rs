@@ -14,11 +14,12 @@ use crate::arbiter::{Arbiter, Hear};
 use crate::backend::{Backend, TableId};
 use crate::cache::Cache;
 use crate::error::Error;
+use crate::flush::open::{PLACES, place};
 use crate::key::Key;
 use crate::record::Record;
 use crate::shell;
 use crate::table::Table;
-use crate::tx::{Attempt, Options, Tx};
+use crate::tx::{Attempt, First, Home, Options, Tx, first};
 
 /// How a database is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,7 @@ pub struct Db {
 
 struct Shared {
     cache: Arc<Cache>,
+    homes: Box<[Home]>,
     tables: Mutex<BTreeMap<TableId, &'static str>>,
     work: Arc<shell::Shared>,
     stop: Arc<Notify>,
@@ -173,7 +175,8 @@ impl Db {
         };
         std::thread::Builder::new().name("tables".into()).spawn(run).map_err(OpenError::Thread)?;
         let (tables, ended) = (Mutex::default(), Mutex::new(Some(ended)));
-        let shared = Shared { cache, tables, work: shared, stop, ended, embedded };
+        let homes = (0..PLACES).map(|_| Home::new(cache.clone())).collect();
+        let shared = Shared { cache, homes, tables, work: shared, stop, ended, embedded };
         Ok(Opening { db: Self { shared: Arc::new(shared) } })
     }
 
@@ -200,14 +203,25 @@ impl Db {
     pub async fn run_with<T, E: From<Error>>(
         &self,
         options: Options,
-        code: impl FnMut(&mut Tx) -> Result<T, E>,
+        mut code: impl FnMut(&mut Tx) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.attempt(options).run(code).await
+        match first(self.home().clone(), options, &mut code) {
+            First::Over(result) => result,
+            First::Waits(committed, result) => {
+                self.shared.cache.durable(committed).await.map_err(E::from)?;
+                result
+            }
+            First::Again => self.attempt(options).run(code).await,
+        }
+    }
+
+    fn home(&self) -> &Home {
+        &self.shared.homes[place()]
     }
 
     /// A transaction whose runs the caller makes.
     pub fn attempt(&self, options: Options) -> Attempt {
-        Attempt::new(self.shared.cache.clone(), options)
+        Attempt::new(self.home().clone(), options)
     }
 
     /// Begins no transaction any more, writes what is committed, and gives back what is held.

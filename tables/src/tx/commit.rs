@@ -10,7 +10,7 @@ use super::set::Entry;
 use super::{Level, Tx};
 use crate::arbiter::Mode;
 use crate::backend::RECORD_BYTES_MAX;
-use crate::cache::cell::{Cell, CellRef, Held, address};
+use crate::cache::cell::{Cell, Held, address};
 use crate::error::Error;
 use crate::flush::open::Joined;
 use crate::record::Durability;
@@ -62,10 +62,6 @@ impl Entry {
         }
         if cell.holds(self.stamp, term) { Ok(()) } else { Err(Stop::Conflict) }
     }
-
-    fn bytes(&self) -> usize {
-        self.value.as_ref().map_or(0, |value| value.bytes())
-    }
 }
 
 impl Tx {
@@ -86,10 +82,17 @@ impl Tx {
         match finish {
             Finish::Committed(_) if !succeeded => Finish::Aborted,
             Finish::Committed(_) if !written => {
-                self.cache.calls.push(self.calls.committed());
+                self.call();
                 finish
             }
             _ => finish,
+        }
+    }
+
+    /// What is to happen after the commit is in its place among what others want to happen.
+    fn call(&mut self) {
+        if !self.calls.is_quiet() {
+            self.cache.calls.push(self.calls.committed());
         }
     }
 
@@ -132,8 +135,9 @@ impl Tx {
     }
 
     fn finish_write(&mut self) -> Finish {
-        for entry in self.set.entries.iter().filter(|entry| entry.written) {
-            let bytes = entry.bytes();
+        for entry in self.set.entries.iter_mut().filter(|entry| entry.written) {
+            let bytes = entry.value.as_ref().map_or(0, |value| value.bytes());
+            entry.bytes = bytes;
             if bytes > RECORD_BYTES_MAX {
                 let table = entry.cell.lock().shelf.meta().name;
                 return Finish::Refused(Error::TooLarge { table, bytes });
@@ -178,7 +182,7 @@ impl Tx {
             }
         }
         let cut = self.install(locked, order, shared);
-        self.cache.calls.push(self.calls.committed());
+        self.call();
         let waits = shared && self.durability == Durability::Sync;
         Finish::Committed(Committed { cut, losses, waits })
     }
@@ -201,7 +205,7 @@ impl Tx {
                 cache.calls.push([tell]);
             }
             match &mut joined {
-                Some(joined) if !cell.own => first |= write(cell, &entry.cell, value, joined),
+                Some(joined) if !cell.own => first |= write(cell, entry, value, joined),
                 _ => cell.set_own(value),
             }
         }
@@ -218,11 +222,10 @@ impl Tx {
 }
 
 /// True: nothing was waiting to be written.
-fn write(cell: &mut Cell, name: &CellRef, value: Held, joined: &mut Joined<'_>) -> bool {
-    let bytes = value.as_ref().map_or(0, |value| value.bytes());
+fn write(cell: &mut Cell, entry: &Entry, value: Held, joined: &mut Joined<'_>) -> bool {
     if !cell.commit(value, joined.cut) {
         return false;
     }
-    let grown = cell.weigh(bytes);
-    joined.add(name.clone(), bytes, grown)
+    let grown = cell.weigh(entry.bytes);
+    joined.add(entry.cell.clone(), entry.bytes, grown)
 }

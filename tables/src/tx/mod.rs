@@ -20,6 +20,8 @@ mod set;
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use crossbeam::utils::CachePadded;
+
 use crate::arbiter::Mode;
 use crate::backend::KEY_BYTES_MAX;
 use crate::cache::cell::{CellRef, Held};
@@ -31,6 +33,7 @@ pub use calls::Calls;
 pub use commit::{Committed, Finish};
 pub use queue::Queue;
 pub use run::{Attempt, OVERTAKEN_MAX, Options, RUN_TIMEOUT};
+pub(crate) use run::{First, first};
 pub use savepoint::Savepoint;
 use set::Set;
 
@@ -49,9 +52,32 @@ pub enum Level {
     Dirty,
 }
 
+/// A cache as one thread's transactions know it. Each thread has its own, so that they do not count in one place whoever
+/// uses the cache.
+#[derive(Debug, Clone)]
+pub struct Home(Arc<CachePadded<Arc<Cache>>>);
+
+impl Home {
+    pub fn new(cache: Arc<Cache>) -> Self {
+        Self(Arc::new(CachePadded::new(cache)))
+    }
+
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.0
+    }
+}
+
+impl std::ops::Deref for Home {
+    type Target = Cache;
+
+    fn deref(&self) -> &Cache {
+        &self.0
+    }
+}
+
 /// One run of a transaction. See [`Table`](crate::Table) for what can be done with it.
 pub struct Tx {
-    cache: Arc<Cache>,
+    cache: Home,
     level: Level,
     set: Box<Set>,
     wants: Vec<(CellRef, Mode)>,
@@ -71,7 +97,7 @@ impl std::fmt::Debug for Tx {
 }
 
 impl Tx {
-    pub(crate) fn new(cache: Arc<Cache>, level: Level) -> Self {
+    pub fn new(cache: Home, level: Level) -> Self {
         let set = SPARE.with(|spare| spare.try_borrow_mut().ok().and_then(|mut spare| spare.take()));
         Self {
             cache,
@@ -101,7 +127,7 @@ impl Tx {
 
     /// A table of another database can't be part of it.
     pub(crate) fn check_home(&mut self, cache: &Arc<Cache>) -> Result<(), Error> {
-        if Arc::ptr_eq(&self.cache, cache) {
+        if Arc::ptr_eq(self.cache.cache(), cache) {
             return Ok(());
         }
         let (one, other) = (self.cache.storage(), cache.storage());

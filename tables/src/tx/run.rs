@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::MutexGuard;
 
 use super::calls::Call;
-use super::{Committed, Finish, Level, Tx};
+use super::{Committed, Finish, Home, Level, Tx};
 use crate::arbiter::Mode;
 use crate::cache::Cache;
 use crate::cache::cell::{CellRef, address};
@@ -85,7 +85,7 @@ impl Drop for Aborts {
 ///
 /// Each run begins with [`begin`](Self::begin) and ends with [`end`](Self::end), until that says that it is over.
 pub struct Attempt {
-    cache: Arc<Cache>,
+    cache: Home,
     options: Options,
     runs: u32,
     /// Runs that were overtaken, or that lost a record again which they had waited for.
@@ -109,7 +109,7 @@ pub enum End {
 }
 
 impl Attempt {
-    pub fn new(cache: Arc<Cache>, options: Options) -> Self {
+    pub fn new(cache: Home, options: Options) -> Self {
         let (waited, turns, last) = (BTreeSet::new(), Vec::new(), Vec::new());
         Self { cache, options, runs: 0, overtaken: 0, waited, until: None, turns, aborts: None, last }
     }
@@ -203,7 +203,7 @@ impl Attempt {
     async fn wait(&mut self, again: Again) -> Result<(), Error> {
         match again {
             Again::Records(wants) if self.overtaken < OVERTAKEN_FREE => {
-                let turn = Turn::take(&self.cache, wants);
+                let turn = Turn::take(self.cache.cache(), wants);
                 turn.waiter.wait().await?;
                 self.turns.push(turn);
             }
@@ -214,7 +214,7 @@ impl Attempt {
                 all.sort_by_key(|(cell, mode)| (cell.lock().record, std::cmp::Reverse(*mode)));
                 all.dedup_by_key(|(cell, _)| address(cell));
                 for want in all {
-                    let turn = Turn::take(&self.cache, vec![want]);
+                    let turn = Turn::take(self.cache.cache(), vec![want]);
                     turn.waiter.wait().await?;
                     self.turns.push(turn);
                 }
@@ -242,14 +242,13 @@ impl Attempt {
     }
 
     fn abort(&self, tx: &mut Tx) {
-        self.cache.calls.push(tx.calls.aborted());
-        self.cache.calls.run();
+        abort(&self.cache, tx);
     }
 
     fn keep_aborts(&mut self, tx: &mut Tx) {
         self.forget_aborts();
         let calls = Mutex::new(tx.calls.aborted());
-        self.aborts = Some(Aborts { cache: self.cache.clone(), calls });
+        self.aborts = Some(Aborts { cache: self.cache.cache().clone(), calls });
     }
 
     /// The run that came after has its own.
@@ -287,6 +286,47 @@ impl Attempt {
     }
 }
 
+fn abort(cache: &Cache, tx: &mut Tx) {
+    cache.calls.push(tx.calls.aborted());
+    cache.calls.run();
+}
+
+/// What a first run came to.
+pub enum First<T, E> {
+    /// It is over.
+    Over(Result<T, E>),
+    /// It is committed, and its answer waits.
+    Waits(Committed, Result<T, E>),
+    /// It was as if it had not run.
+    Again,
+}
+
+/// Runs `code` once, at once: what nearly every transaction comes to.
+pub fn first<T, E: From<Error>>(
+    home: Home,
+    options: Options,
+    code: &mut impl FnMut(&mut Tx) -> Result<T, E>,
+) -> First<T, E> {
+    if !home.may_begin_now() {
+        return First::Again;
+    }
+    let mut tx = Tx::new(home, options.level);
+    tx.require(options.durability);
+    let Ok(result) = catch_unwind(AssertUnwindSafe(|| code(&mut tx))) else { return First::Again };
+    match tx.finish(result.is_ok()) {
+        Finish::Committed(committed) => {
+            tx.cache.calls.run();
+            if committed.waits { First::Waits(committed, result) } else { First::Over(result) }
+        }
+        Finish::Aborted => {
+            let cache = tx.cache.clone();
+            abort(&cache, &mut tx);
+            First::Over(result)
+        }
+        _ => First::Again,
+    }
+}
+
 /// Why it is to be run again, but not at once.
 enum Again {
     Records(Vec<(CellRef, Mode)>),
@@ -309,6 +349,10 @@ impl Cache {
             }
             changed.await;
         }
+    }
+
+    fn may_begin_now(&self) -> bool {
+        !self.is_stopping() && !self.pipeline.open.is_full()
     }
 
     /// Waits until there is room for another commit.
