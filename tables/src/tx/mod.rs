@@ -31,8 +31,8 @@ use crate::record::Durability;
 
 pub use calls::Calls;
 pub use commit::{Committed, Finish};
-pub use queue::Queue;
-pub use run::{Attempt, OVERTAKEN_MAX, Options, RUN_TIMEOUT};
+pub use queue::{Queue, Queued};
+pub use run::{Attempt, End, OVERTAKEN_MAX, Options, RUN_TIMEOUT};
 pub(crate) use run::{First, first};
 pub use savepoint::Savepoint;
 use set::Set;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use base::{Mono, Span};
 use parking_lot::Mutex;
-use tokio::sync::MutexGuard;
 
 use super::calls::Call;
+use super::queue::Queued;
 use super::{Committed, Finish, Home, Level, Tx};
 use crate::arbiter::Mode;
 use crate::cache::Cache;
@@ -233,12 +233,27 @@ impl Attempt {
         self.last = tx.set.entries.iter().map(|entry| (entry.cell.clone(), mode(entry.written))).collect();
     }
 
-    /// The places in the queue of whoever has run too often.
-    async fn queue<'q>(&self, cache: &'q Cache) -> Vec<MutexGuard<'q, ()>> {
-        if self.overtaken < OVERTAKEN_FREE || self.last.is_empty() {
-            return Vec::new();
-        }
-        cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await
+    /// Waits until another run may begin; what is given is kept until it has ended.
+    pub async fn turn(&mut self) -> Result<Queued, Error> {
+        let now = self.cache.now();
+        let until = *self.until.get_or_insert(now + self.options.timeout);
+        let cache = self.cache.cache().clone();
+        let turn = async {
+            cache.may_begin().await?;
+            if self.overtaken < OVERTAKEN_FREE || self.last.is_empty() {
+                return Ok(Queued::default());
+            }
+            Ok(cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await)
+        };
+        let waited = tokio::time::timeout(until.since(now).into(), turn).await;
+        waited.unwrap_or(Err(Error::Timeout(self.options.timeout)))
+    }
+
+    /// Waits until a commit is as durable as it must be before anybody hears of it.
+    ///
+    /// Errors: [`Error::Unknown`].
+    pub async fn durable(&self, committed: Committed) -> Result<(), Error> {
+        self.cache.durable(committed).await
     }
 
     fn abort(&self, tx: &mut Tx) {
@@ -264,9 +279,7 @@ impl Attempt {
         mut code: impl FnMut(&mut Tx) -> Result<T, E>,
     ) -> Result<T, E> {
         loop {
-            self.cache.may_begin().await.map_err(E::from)?;
-            let cache = self.cache.clone();
-            let queued = self.queue(&cache).await;
+            let queued = self.turn().await.map_err(E::from)?;
             let mut tx = self.begin();
             let ran = catch_unwind(AssertUnwindSafe(|| code(&mut tx)));
             let succeeded = matches!(ran, Ok(Ok(_)));
