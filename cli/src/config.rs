@@ -39,7 +39,8 @@ pub struct Given {
 
 impl Given {
     fn sources(&self) -> Sources {
-        let presets = [config::PRESETS, service_manager::PRESETS, global_cache::PRESETS, linkstead::PRESETS].concat();
+        let presets =
+            [config::PRESETS, service_manager::PRESETS, global_cache::PRESETS, linkstead::PRESETS].concat();
         Sources {
             files: self.config.clone(),
             profile: self.profile.clone(),
