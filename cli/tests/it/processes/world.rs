@@ -7,7 +7,11 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use base::NodeId;
 use client::{Options, Reconnect, Token};
+use net::Security;
+use net::hello::Role;
+use node::config::NodeConfig;
 use serde_json::Value;
 
 use crate::process::{Process, free_addr, linkstead, output};
@@ -93,6 +97,20 @@ impl World {
             command.args(["--set", set]);
         }
         command
+    }
+
+    /// The program of a node that was started already, with an ops port of its own.
+    pub fn beside(&self, node: &'static str) -> Command {
+        let mut command = self.command(node, false);
+        command.args(["--set", "node.ops=127.0.0.1:0"]);
+        command
+    }
+
+    /// How a node of this id proves who it is.
+    pub fn proven(&self, role: Role, id: &NodeId) -> Security {
+        let mut config = NodeConfig { cluster: CLUSTER.to_owned(), ..NodeConfig::default() };
+        config.tls.dir = self.dir.path().join("certs");
+        node::tls::secure(&config, role, id).unwrap().security
     }
 
     /// Starts a node; it may have to wait.
