@@ -48,6 +48,10 @@ fn status_topology_and_kick_find_every_node() {
     let (code, out, _) = output(&["kick", "nobody", "--json", "--ops", &ops]);
     assert_eq!((code, out.trim()), (0, r#"{"kicked":0,"linkds":2}"#));
     assert_eq!(output(&["status", "--ops", &ops]).0, 0);
+    let (code, out, err) = output(&["locks", "top", "--json", "--ops", &ops]);
+    assert_eq!((code, out.trim()), (0, "[]"), "{err}");
+    let (code, out, err) = output(&["lookup", "record", "7", "role/1", "--ops", &ops]);
+    assert_eq!((code, out.trim()), (0, "7 role/1  held by nobody, says global-cache-1"), "{err}");
 }
 
 /// Holds: Z-33, Q62.

@@ -44,6 +44,8 @@ impl Place {
             "node.ops=127.0.0.1:0",
             "node.insecure=true",
             "node.cluster=test",
+            // However long a busy machine takes for a row.
+            "global_cache.eviction=120s",
             &directory,
             &held,
         ];
