@@ -157,13 +157,14 @@ fn without_an_answer_it_releases_and_then_loses_once_each() {
 
 #[test]
 fn a_pause_longer_than_the_lease_ends_it_at_once() {
-    let (mut session, mut out) = (Session::default(), String::new());
+    let (mut session, mut out) = (Session::default(), "> asleep\n".to_owned());
     step(&mut session, Mono::ZERO, Event::Connected, &mut out);
     let welcome = Welcome { sent: Mono::ZERO, fence: Fence::new(Epoch(7), 1), terms: Terms::DEFAULT };
     step(&mut session, Mono::ZERO, Event::Welcome(welcome), &mut out);
     // The answer was waiting when the process woke up.
     step(&mut session, ms("7000"), Event::Renewed { sent: ms("6000") }, &mut out);
     expect![[r#"
+        > asleep
           0 login
           0 opened 7/1 until 4000
           7000 lose
@@ -619,7 +620,7 @@ proptest! {
         let (mut session, mut now) = (Session::default(), Mono::ZERO);
         let (mut sent, mut until, mut open): (Mono, Mono, Option<Fence>) = (now, now, None);
         for (wait, what, back, number) in script {
-            now = now + Span::millis(wait);
+            now += Span::millis(wait);
             let fence = Fence::new(Epoch(7 + back % 2), number);
             let event = match what {
                 0..=2 => Event::Connected,
