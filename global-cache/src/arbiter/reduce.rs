@@ -34,7 +34,8 @@ impl Arbiter {
             return;
         }
         if before == Mode::Modify {
-            entry.flushed = entry.flushed.max(flushed);
+            // Who alone could change it knows what is there; a record that was removed begins again at 0.
+            entry.flushed = flushed;
         }
         match to {
             Mode::Invalid => {

@@ -1,5 +1,6 @@
 //! The arbiter as a provider sees it: words to it, words from it, and a session with a lease in between.
 
+pub mod embedded;
 pub mod session;
 
 use base::{Epoch, Fence, Mono, NodeId, Span};
@@ -69,10 +70,17 @@ pub enum Heard {
     },
 }
 
-/// A way to the arbiter. Words of one call travel together, and all words in the order in which they were said. What is
-/// said while there is no session is forgotten: see [`Hear::resumed`].
+/// A way to the arbiter. Words travel in the order in which they were said. What is said while there is no session is
+/// forgotten: see [`Hear::resumed`].
 pub trait Arbiter: Send + Sync + std::fmt::Debug {
+    /// Takes the words out. The caller has locked what they are about, so nothing is heard before this returns.
     fn say(&self, words: &mut Vec<Word>);
+
+    /// What was said leaves. Without the caller's locks.
+    fn send(&self) {}
+
+    /// The storage has refused this session: it is over, whatever the arbiter thinks, and another one is begun.
+    fn abandon(&self) {}
 }
 
 /// The provider's side of a session with the arbiter: called by the one task or thread that keeps the session, one call

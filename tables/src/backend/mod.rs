@@ -26,10 +26,11 @@ pub use local::Local;
 pub const KEY_BYTES_MAX: usize = 1_024;
 /// A record has at most these bytes.
 pub const RECORD_BYTES_MAX: usize = 1024 * 1024;
-/// A batch has at most these records.
-pub const BATCH_RECORDS_MAX: usize = 2_000;
+/// A batch has at most these records. It is made whole or not at all, so it is as large as what was committed while the one
+/// before was written; commits wait before it could come near this.
+pub const BATCH_RECORDS_MAX: usize = 200_000;
 /// And, beyond its first one, records of at most these bytes together.
-pub const BATCH_BYTES_MAX: usize = 1024 * 1024;
+pub const BATCH_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A table, by its number in the game's schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

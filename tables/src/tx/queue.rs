@@ -1,0 +1,33 @@
+//! Who has failed too often waits for his turn: those who use the same records then run one after another.
+
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Places to queue at; records that share one wait for each other without need, and nothing worse.
+const PLACES: usize = 1_024;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Queue {
+    places: Box<[Mutex<()>]>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self { places: (0..PLACES).map(|_| Mutex::default()).collect() }
+    }
+}
+
+impl Queue {
+    /// Waits for the turn at all records, in an order that is the same for everybody. It is over when the guards are
+    /// dropped. Fair: who came first has the first turn.
+    pub(super) async fn turn(&self, records: impl Iterator<Item = usize>) -> Vec<MutexGuard<'_, ()>> {
+        let mut places: Vec<usize> = records.map(|address| (address >> 6) % PLACES).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut guards = Vec::with_capacity(places.len());
+        for place in places {
+            guards.push(self.places[place].lock().await);
+        }
+        guards
+    }
+}

@@ -1,0 +1,338 @@
+//! Runs a transaction again until it is done: what is not at hand is waited for without any lock, and who was overtaken
+//! runs again.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base::{Mono, Span};
+use parking_lot::Mutex;
+use tokio::sync::MutexGuard;
+
+use super::calls::Call;
+use super::{Committed, Finish, Level, Tx};
+use crate::arbiter::Mode;
+use crate::cache::Cache;
+use crate::cache::cell::{CellRef, address};
+use crate::cache::waiter::Waiter;
+use crate::error::Error;
+use crate::record::Durability;
+
+/// Runs after which a transaction that is overtaken each time is given up.
+pub const OVERTAKEN_MAX: u32 = 256;
+/// How long a transaction may take with all its runs, unless it is told otherwise.
+pub const RUN_TIMEOUT: Span = Span::secs(5);
+/// Runs of that kind after which it queues on its records.
+const OVERTAKEN_FREE: u32 = 3;
+/// The shortest wait after a refusal.
+const AGAIN: Span = Span::millis(5);
+
+/// How a transaction runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    pub level: Level,
+    /// Its answer waits at least for this.
+    pub durability: Durability,
+    /// How long it may take with all its runs.
+    pub timeout: Span,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { level: Level::default(), durability: Durability::Memory, timeout: RUN_TIMEOUT }
+    }
+}
+
+/// The records that a run waited for: it has a turn with them, which ends when this is dropped.
+struct Turn {
+    cache: Arc<Cache>,
+    wants: Vec<(CellRef, Mode)>,
+    waiter: Arc<Waiter>,
+}
+
+impl Turn {
+    fn take(cache: &Arc<Cache>, wants: Vec<(CellRef, Mode)>) -> Self {
+        let waiter = Arc::new(Waiter::new(wants.len()));
+        cache.want(&wants, &waiter);
+        Self { cache: cache.clone(), wants, waiter }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.cache.done(&self.wants, &self.waiter);
+    }
+}
+
+/// What happens if nothing comes of a transaction, also when nobody waits for it any more.
+struct Aborts {
+    cache: Arc<Cache>,
+    calls: Mutex<Vec<Call>>,
+}
+
+impl Drop for Aborts {
+    fn drop(&mut self) {
+        let calls = std::mem::take(self.calls.get_mut());
+        if !calls.is_empty() {
+            self.cache.calls.push(calls);
+            self.cache.calls.run();
+        }
+    }
+}
+
+/// One transaction with all its runs: what handlers and [`Db::run`](crate::Db::run) go through.
+///
+/// Each run begins with [`begin`](Self::begin) and ends with [`end`](Self::end), until that says that it is over.
+pub struct Attempt {
+    cache: Arc<Cache>,
+    options: Options,
+    runs: u32,
+    /// Runs that were overtaken, or that lost a record again which they had waited for.
+    overtaken: u32,
+    /// The records that were waited for.
+    waited: BTreeSet<usize>,
+    until: Option<Mono>,
+    turns: Vec<Turn>,
+    aborts: Option<Aborts>,
+    /// The records of the last run, for whoever queues.
+    last: Vec<(CellRef, Mode)>,
+}
+
+/// How a run ended, if it is not to be run again.
+#[derive(Debug)]
+pub enum End {
+    /// Its result stands. If it committed, this is what to wait for.
+    Over(Committed),
+    /// It can't be committed.
+    Failed(Error),
+}
+
+impl Attempt {
+    pub fn new(cache: Arc<Cache>, options: Options) -> Self {
+        let (waited, turns, last) = (BTreeSet::new(), Vec::new(), Vec::new());
+        Self { cache, options, runs: 0, overtaken: 0, waited, until: None, turns, aborts: None, last }
+    }
+
+    /// Begins a run.
+    pub fn begin(&mut self) -> Tx {
+        self.runs += 1;
+        let mut tx = Tx::new(self.cache.clone(), self.options.level);
+        tx.require(self.options.durability);
+        tx
+    }
+
+    /// Ends a run at once if that can be: it is over, or is to be run again at once (`None`). What else is to be done is in
+    /// [`Again`].
+    fn end_now(&mut self, tx: &mut Tx, succeeded: bool) -> Result<Option<End>, Again> {
+        let finish = tx.finish(succeeded);
+        match finish {
+            Finish::Committed(committed) => {
+                self.forget_aborts();
+                self.cache.calls.run();
+                Ok(Some(End::Over(committed)))
+            }
+            Finish::Aborted => {
+                self.forget_aborts();
+                self.abort(tx);
+                Ok(Some(End::Over(Committed::default())))
+            }
+            Finish::Refused(error) => {
+                self.forget_aborts();
+                self.abort(tx);
+                Ok(Some(End::Failed(error)))
+            }
+            Finish::Conflict if self.overtaken + 1 < OVERTAKEN_FREE => {
+                self.overtaken += 1;
+                Ok(None)
+            }
+            other => {
+                self.keep_aborts(tx);
+                Err(match other {
+                    Finish::NotYet => Again::Records(std::mem::take(&mut tx.wants)),
+                    Finish::NoLease => Again::Lease,
+                    _ => Again::Queue,
+                })
+            }
+        }
+    }
+
+    /// Ends a run whose code has succeeded or not; `None`: it is to be run again. What it waits for, it waits for here.
+    pub async fn end(&mut self, tx: Tx, succeeded: bool) -> Option<End> {
+        let mut tx = tx;
+        let ended = self.end_now(&mut tx, succeeded);
+        self.remember(&tx);
+        drop(tx);
+        self.turns.clear();
+        match ended {
+            Ok(ended) => ended,
+            Err(again) => self.again(again).await,
+        }
+    }
+
+    async fn again(&mut self, again: Again) -> Option<End> {
+        let now = self.cache.now();
+        let until = *self.until.get_or_insert(now + self.options.timeout);
+        let again_late = match &again {
+            Again::Records(wants) => {
+                wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(address(cell)) || late)
+            }
+            Again::Queue => true,
+            Again::Lease => false,
+        };
+        self.overtaken += u32::from(again_late);
+        if self.overtaken >= OVERTAKEN_MAX {
+            return Some(End::Failed(Error::Conflict { runs: self.runs }));
+        }
+        let left = until.since(now);
+        let waited = tokio::time::timeout(left.into(), self.wait(again)).await;
+        let failed = match waited {
+            Ok(Ok(())) => return None,
+            Ok(Err(Error::Denied { code, retry_after })) if retry_after < until.since(self.cache.now()) => {
+                tracing::debug!(code, "a record is refused for now");
+                tokio::time::sleep(retry_after.max(AGAIN).into()).await;
+                return None;
+            }
+            Ok(Err(error)) => error,
+            Err(_) if !self.cache.is_leased() => Error::NoLease,
+            Err(_) => Error::Timeout(self.options.timeout),
+        };
+        Some(End::Failed(failed))
+    }
+
+    async fn wait(&mut self, again: Again) -> Result<(), Error> {
+        match again {
+            Again::Records(wants) if self.overtaken < OVERTAKEN_FREE => {
+                let turn = Turn::take(&self.cache, wants);
+                turn.waiter.wait().await?;
+                self.turns.push(turn);
+            }
+            // One after another in the same order as everybody: nobody waits in a circle.
+            Again::Records(wants) => {
+                let mut all = std::mem::take(&mut self.last);
+                all.extend(wants);
+                all.sort_by_key(|(cell, mode)| (cell.lock().record, std::cmp::Reverse(*mode)));
+                all.dedup_by_key(|(cell, _)| address(cell));
+                for want in all {
+                    let turn = Turn::take(&self.cache, vec![want]);
+                    turn.waiter.wait().await?;
+                    self.turns.push(turn);
+                }
+            }
+            Again::Lease => self.cache.leased().await,
+            Again::Queue => {}
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, tx: &Tx) {
+        if self.overtaken + 1 < OVERTAKEN_FREE {
+            return;
+        }
+        let mode = |written| if written { Mode::Modify } else { Mode::Share };
+        self.last = tx.set.entries.iter().map(|entry| (entry.cell.clone(), mode(entry.written))).collect();
+    }
+
+    /// The places in the queue of whoever has run too often.
+    async fn queue<'q>(&self, cache: &'q Cache) -> Vec<MutexGuard<'q, ()>> {
+        if self.overtaken < OVERTAKEN_FREE || self.last.is_empty() {
+            return Vec::new();
+        }
+        cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await
+    }
+
+    fn abort(&self, tx: &mut Tx) {
+        self.cache.calls.push(tx.calls.aborted());
+        self.cache.calls.run();
+    }
+
+    fn keep_aborts(&mut self, tx: &mut Tx) {
+        self.forget_aborts();
+        let calls = Mutex::new(tx.calls.aborted());
+        self.aborts = Some(Aborts { cache: self.cache.clone(), calls });
+    }
+
+    /// The run that came after has its own.
+    fn forget_aborts(&mut self) {
+        if let Some(mut aborts) = self.aborts.take() {
+            aborts.calls.get_mut().clear();
+        }
+    }
+
+    /// Runs `code` until it is done.
+    pub async fn run<T, E: From<Error>>(
+        &mut self,
+        mut code: impl FnMut(&mut Tx) -> Result<T, E>,
+    ) -> Result<T, E> {
+        loop {
+            self.cache.may_begin().await.map_err(E::from)?;
+            let cache = self.cache.clone();
+            let queued = self.queue(&cache).await;
+            let mut tx = self.begin();
+            let ran = catch_unwind(AssertUnwindSafe(|| code(&mut tx)));
+            let succeeded = matches!(ran, Ok(Ok(_)));
+            let ended = self.end(tx, succeeded).await;
+            drop(queued);
+            let Some(ended) = ended else { continue };
+            return match (ended, ran) {
+                (End::Failed(error), _) => Err(error.into()),
+                // What it had read was true: the panic is its own.
+                (End::Over(_), Err(panic)) => resume_unwind(panic),
+                (End::Over(committed), Ok(result)) => {
+                    self.cache.durable(committed).await.map_err(E::from)?;
+                    result
+                }
+            };
+        }
+    }
+}
+
+/// Why it is to be run again, but not at once.
+enum Again {
+    Records(Vec<(CellRef, Mode)>),
+    Lease,
+    Queue,
+}
+
+impl Cache {
+    /// Whether commits may be made.
+    pub fn is_leased(&self) -> bool {
+        self.lease.term(self.now()).is_some()
+    }
+
+    /// Waits until commits may be made.
+    async fn leased(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.is_leased() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    /// Waits until there is room for another commit.
+    pub(crate) async fn may_begin(&self) -> Result<(), Error> {
+        if self.is_stopping() {
+            return Err(Error::Stopping);
+        }
+        while self.pipeline.open.is_full() {
+            let changed = self.changed.notified();
+            if !self.pipeline.open.is_full() {
+                break;
+            }
+            // Also when the last word of it was missed.
+            let _ = tokio::time::timeout(Duration::from_millis(100), changed).await;
+        }
+        Ok(())
+    }
+
+    /// Waits until a commit is as durable as it must be before anybody hears of it.
+    pub(crate) async fn durable(&self, committed: Committed) -> Result<(), Error> {
+        if !committed.waits {
+            return Ok(());
+        }
+        self.flush(true);
+        self.pipeline.wait(committed.cut, committed.losses).await
+    }
+}

@@ -1,0 +1,7 @@
+//! Transactions over a memory backend and an arbiter in the process: alone, against each other, and two providers.
+#![allow(clippy::unwrap_used, reason = "a test that can't go on fails")]
+
+mod alone;
+mod calls;
+mod shared;
+mod world;
