@@ -1,6 +1,7 @@
 //! The arbiter as a provider sees it: words to it, words from it, and a session with a lease in between.
 
 pub mod embedded;
+pub mod session;
 
 use base::{Epoch, Fence, Mono, NodeId, Span};
 use bytes::Bytes;
