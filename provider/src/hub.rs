@@ -25,6 +25,7 @@ use crate::meters::Meters;
 use crate::module::Descriptor;
 use crate::online::Online;
 use crate::overload::Gauge;
+use crate::records::Records;
 use crate::tx::Done;
 
 /// Who this provider is.
@@ -52,6 +53,7 @@ pub(crate) struct Hub {
     pub conns: Conns,
     /// Its records, once a module has asked for a table.
     pub db: OnceLock<Db>,
+    pub records: OnceLock<Arc<Records>>,
     pub once: OnceLock<Table<(String, u64), Done>>,
     /// An operator or the game has closed this provider to new players.
     pub closed: AtomicBool,
@@ -99,6 +101,7 @@ impl Hub {
             judge,
             conns: Conns::default(),
             db: OnceLock::new(),
+            records: OnceLock::new(),
             once: OnceLock::new(),
             stopping: AtomicBool::new(false),
             kicking: Kicking::new(),

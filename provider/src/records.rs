@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base::NodeId;
-use node::config::{BadSetting, Bytes, Time};
+use node::config::{BadSetting, Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::{Kind, Options, StoreId};
@@ -32,7 +32,7 @@ pub struct RecordsConfig {
     /// storage) or `directory` (the arbiter that the directory lists).
     pub arbiter: Arbiter,
     /// What records may take of memory, about, before those that are used least leave it.
-    pub cache_max: Bytes,
+    pub cache_max: Size,
     /// How long a commit may wait to be written, unless somebody waits for it; at most 50 ms.
     pub flush_interval: Time,
 }
@@ -60,7 +60,7 @@ impl Default for RecordsConfig {
             backend: BackendKind::Memory,
             data_dir: PathBuf::new(),
             arbiter: Arbiter::Embedded,
-            cache_max: Bytes(256 * 1024 * 1024),
+            cache_max: Size(256 * 1024 * 1024),
             flush_interval: Time::millis(20),
         }
     }
