@@ -1,8 +1,8 @@
 //! What everything in one provider shares.
 
 use std::future::Future;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base::{Epoch, Generation, Generations, NodeId, ServerId};
 use net::{Security, hello};

@@ -132,7 +132,8 @@ pub struct Handlers<M> {
 
 impl<M: Module> Handlers<M> {
     pub(crate) fn of(module: M) -> Self {
-        let mut handlers = Self { module: Arc::new(module), entries: Vec::new(), hook: None, transactional: false };
+        let mut handlers =
+            Self { module: Arc::new(module), entries: Vec::new(), hook: None, transactional: false };
         M::handlers(&mut handlers);
         handlers
     }
@@ -189,7 +190,10 @@ impl<M: Module> Handlers<M> {
                 let result = match drive(&cx, way, &body, run).await {
                     Ended::Ran(result) => result,
                     Ended::Before(reply) => A::decode(reply.as_slice()).map_err(|error| {
-                        Error::framework(&code::EXCEPTION, format!("a reply that was kept can't be read: {error}"))
+                        Error::framework(
+                            &code::EXCEPTION,
+                            format!("a reply that was kept can't be read: {error}"),
+                        )
                     }),
                 };
                 if let Err(unsent) = answer.finish(&cx, protocol, result) {

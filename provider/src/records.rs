@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::NodeId;
 use node::config::{BadSetting, Size, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::{Kind, Options, StoreId};
 use tables::arbiter::client::{self, Client, Place};
-use tables::{Backend, Db, Local, OpenError, Settings};
+use tables::backend::{self, LocalKind};
+use tables::{Backend, Db, OpenError, Settings};
 use tokio::sync::watch;
 
 use crate::hub::Hub;
@@ -69,7 +68,7 @@ impl Default for RecordsConfig {
 impl RecordsConfig {
     pub(crate) fn check(&self) -> Result<(), BadSetting> {
         let bad = |key: &str, why: &str| Err(BadSetting::new("provider", key, why));
-        if self.backend.kind().is_some() && self.data_dir.as_os_str().is_empty() {
+        if self.backend != BackendKind::Memory && self.data_dir.as_os_str().is_empty() {
             return bad("records.data_dir", "the records need a folder");
         }
         if self.flush_interval.span() > base::Span::millis(50) {
@@ -83,11 +82,11 @@ impl RecordsConfig {
 }
 
 impl BackendKind {
-    fn kind(self) -> Option<Kind> {
+    fn kind(self) -> LocalKind {
         match self {
-            Self::Memory => None,
-            Self::Sled => Some(Kind::Sled),
-            Self::Redb => Some(Kind::Redb),
+            Self::Memory => LocalKind::Memory,
+            Self::Sled => LocalKind::Sled,
+            Self::Redb => LocalKind::Redb,
         }
     }
 }
@@ -189,23 +188,11 @@ fn no_thread(error: OpenError) -> StartError {
 ///
 /// Errors: the setting that can't be used, and why.
 pub fn open(config: &RecordsConfig) -> Result<Arc<dyn Backend>, StartError> {
-    let bad = |why: String| BadSetting::new("provider", "records.data_dir", why);
-    let local = match config.backend.kind() {
-        None => {
-            tracing::warn!("records are kept in memory and are lost with this process");
-            Local::memory(fresh_id())
-        }
-        Some(kind) => {
-            let opened = store::open(&config.data_dir, kind, &Options::default());
-            Local::new(&opened.map_err(|error| bad(error.to_string()))?)
-        }
-    };
-    Ok(Arc::new(local.map_err(StartError::from)?))
-}
-
-/// Two memories never pose as one.
-fn fresh_id() -> StoreId {
-    StoreId(base::hash::wide(&std::process::id().to_le_bytes()) ^ u128::from(node::clock::unix_micros()))
+    if config.backend == BackendKind::Memory {
+        tracing::warn!("records are kept in memory and are lost with this process");
+    }
+    let bad = |error: backend::LocalError| BadSetting::new("provider", "records.data_dir", error.to_string());
+    Ok(backend::open(config.backend.kind(), &config.data_dir).map_err(bad)?)
 }
 
 /// Where the arbiter is, as the directory lists it.
@@ -229,4 +216,3 @@ fn place(directory: &node::Directory) -> watch::Receiver<Option<String>> {
     });
     receiver
 }
-

@@ -14,8 +14,8 @@ use node::{Clock, Directory, Home, Shutdown};
 use parking_lot::Mutex;
 use tables::{Backend, Db, Key, Record};
 use tokio::sync::{mpsc, watch};
-use wire::code;
 use tokio_util::sync::CancellationToken;
+use wire::code;
 
 use crate::auth::{Authenticator, Judge};
 use crate::config::Config;
@@ -341,11 +341,7 @@ impl Builder {
     }
 }
 
-fn build(
-    makes: Vec<Make>,
-    hub: &Arc<Hub>,
-    storage: Option<Arc<dyn Backend>>,
-) -> Result<Table, StartError> {
+fn build(makes: Vec<Make>, hub: &Arc<Hub>, storage: Option<Arc<dyn Backend>>) -> Result<Table, StartError> {
     let setup = Setup { hub: hub.clone(), storage, records: Mutex::new(None) };
     let mut table = Table::default();
     for make in makes {
