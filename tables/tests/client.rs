@@ -28,16 +28,16 @@ async fn within<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
 }
 
-/// Any port, no grace, and a lease of less than a second.
+/// Any port, no grace, and a lease of a second.
 fn config() -> Config {
     Config {
         listen: ([127, 0, 0, 1], 0).into(),
         grace: Some(Time::secs(0)),
         renew: Time::millis(100),
-        self_release: Time::millis(500),
-        flush: Time::millis(300),
+        self_release: Time::millis(1_000),
+        flush: Time::millis(500),
         ping: Time::millis(50),
-        eviction: Time::millis(2_000),
+        eviction: Time::millis(2_600),
         ..Config::default()
     }
 }
@@ -233,15 +233,17 @@ async fn a_record_is_asked_for_granted_and_handed_over() {
     let status = a.client.status();
     assert!(status.connected && status.fence == Some(fence) && !status.outlived, "{status:?}");
     assert!(status.left > base::Span::ZERO && status.words_dropped == 0, "{status:?}");
-    // Many keys in one call travel in frames that are not too large, and in their order.
-    let key = |request: u64| Bytes::from(format!("{request:01000}"));
-    let ask = |request| Word::Ask { request, want: Mode::Modify, have: 0, key: key(request) };
-    a.client.say(&mut (100..5_100).map(ask).collect());
-    a.client.send();
-    for request in 100..5_100 {
-        match a.call().await {
-            Call::Heard(Heard::Granted { request: granted, .. }) => assert_eq!(granted, request),
-            other => panic!("{other:?}"),
+    // Many keys in one call travel in frames that are not too large and name not too many, and in their order.
+    for (first, width) in [(100, 1_000), (10_000, 1)] {
+        let key = |request: u64| Bytes::from(format!("{request:0width$}"));
+        let ask = |request| Word::Ask { request, want: Mode::Modify, have: 0, key: key(request) };
+        a.client.say(&mut (first..first + 5_000).map(ask).collect());
+        a.client.send();
+        for request in first..first + 5_000 {
+            match a.call().await {
+                Call::Heard(Heard::Granted { request: granted, .. }) => assert_eq!(granted, request),
+                other => panic!("{other:?}"),
+            }
         }
     }
 }
