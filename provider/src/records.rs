@@ -95,7 +95,6 @@ impl BackendKind {
 pub(crate) struct Records {
     db: Db,
     client: Option<Arc<Client>>,
-    backend: Arc<dyn Backend>,
 }
 
 impl Records {
@@ -112,8 +111,8 @@ impl Records {
             flush_interval: Duration::from(config.flush_interval.span()),
         };
         if config.arbiter == Arbiter::Embedded {
-            let db = Db::embedded(settings, backend.clone(), identity.epoch).map_err(no_thread)?;
-            return Ok(Self { db, client: None, backend });
+            let db = Db::embedded(settings, backend, identity.epoch).map_err(no_thread)?;
+            return Ok(Self { db, client: None });
         }
         let Some(directory) = &hub.directory else {
             let why = "this provider has no directory that could list an arbiter";
@@ -129,9 +128,9 @@ impl Records {
             storages,
             place: Place::Watched(place(directory)),
         }));
-        let opening = Db::with(settings, backend.clone(), client.clone(), hub.clock).map_err(no_thread)?;
+        let opening = Db::with(settings, backend, client.clone(), hub.clock).map_err(no_thread)?;
         client.start(opening.hear()).map_err(StartError::from)?;
-        Ok(Self { db: opening.done(), client: Some(client), backend })
+        Ok(Self { db: opening.done(), client: Some(client) })
     }
 
     pub fn db(&self) -> &Db {
@@ -159,7 +158,7 @@ impl Records {
             })
         });
         serde_json::json!({
-            "backend": self.backend.name(),
+            "backend": status.storage,
             "arbiter": arbiter,
             "records": status.records,
             "bytes": status.bytes,

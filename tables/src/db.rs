@@ -170,6 +170,8 @@ impl Db {
         let (cache_there, stop_there) = (cache.clone(), stop.clone());
         let run = move || {
             runtime.block_on(work.run(cache_there, backend, flush_interval, stop_there));
+            // What it was reading lets go of the storage: whoever waits for the end may open it anew.
+            drop(runtime);
             // Nobody listens any more when the database was dropped without a stop.
             let _ = done.send(());
         };

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use linkstead::{Builder, Config, Durability, Error, Record, Result, Role, Table, Tx, code, module};
-use wire::link;
+use base::{Epoch, NodeId};
+use linkstead::{
+    Builder, Config, Durability, Env, Error, Linkds, Record, Result, Role, Table, Tx, code, module,
+};
+use tokio::sync::watch;
+use wire::link::{self, message};
 
-use crate::linkd::{pair, sent};
+use crate::linkd::{Gateway, pair, sent};
 
 #[derive(Clone, PartialEq, prost::Message, Record)]
 #[record(table = "purse", id = 1, key = String, durability = "sync")]
@@ -180,15 +184,23 @@ async fn an_orderly_stop_writes_what_was_committed() {
         config
     };
     for round in 1..4 {
+        let gateway = Gateway::new("linkd-1", 3).await;
+        let linkds = watch::channel(Arc::new(vec![gateway.listed(1)])).1;
+        let node = NodeId::new("game-1").unwrap();
+        let mut env = Env::new("test", node, Linkds::Fixed { epoch: Epoch(round), linkds });
+        env.budgets = crate::stopping::PATIENT;
         let (builder, _) = bank();
-        let (running, _gateway, mut linkd) = pair(builder, config()).await;
+        let running = builder.start(config(), env, Default::default()).await.unwrap();
+        let mut linkd = gateway.accept().await;
+        linkd.introduce().await;
         linkd.open(1, "alice", None);
         linkd.request(1, Bank::FALL, 1, &pay(0, "bob", 1));
         assert_eq!(linkd.sent().await.result(1), 0);
         linkd.request(1, Bank::BALANCE, 2, &pay(0, "bob", 0));
-        assert_eq!(linkd.sent().await.message::<Balance>().coins, round);
-        running.stop().await.unwrap();
-        drop(running);
+        assert_eq!(linkd.sent().await.message::<Balance>().coins, round as i64);
+        let stopping = async { running.stop().await };
+        let (stopped, _) = tokio::join!(stopping, linkd.call::<message::Disable>(link::DISABLE));
+        stopped.unwrap();
     }
     assert_eq!(Purse::DURABILITY, Durability::Sync);
 }
