@@ -67,7 +67,7 @@ impl Entry {
 impl Tx {
     /// Ends the run: its code has succeeded, or not.
     pub(crate) fn finish(&mut self, succeeded: bool) -> Finish {
-        if !self.wants.is_empty() {
+        if !self.wants.is_empty() || !self.chores.is_empty() {
             return Finish::NotYet;
         }
         if let Some(error) = &self.refused {

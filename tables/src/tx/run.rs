@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::calls::Call;
 use super::queue::Queued;
-use super::{Committed, Finish, Home, Level, Tx};
+use super::{Chore, Committed, Finish, Home, Level, Tx};
 use crate::arbiter::Mode;
 use crate::cache::Cache;
 use crate::cache::cell::{CellRef, address};
@@ -149,6 +149,7 @@ impl Attempt {
             other => {
                 self.keep_aborts(tx);
                 Err(match other {
+                    Finish::NotYet if !tx.chores.is_empty() => Again::Chores(std::mem::take(&mut tx.chores)),
                     Finish::NotYet => Again::Records(std::mem::take(&mut tx.wants)),
                     Finish::NoLease => Again::Lease,
                     _ => Again::Queue,
@@ -178,7 +179,7 @@ impl Attempt {
                 wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(address(cell)) || late)
             }
             Again::Queue => true,
-            Again::Lease => false,
+            Again::Lease | Again::Chores(_) => false,
         };
         self.overtaken += u32::from(again_late);
         if self.overtaken >= OVERTAKEN_MAX {
@@ -217,6 +218,11 @@ impl Attempt {
                     let turn = Turn::take(self.cache.cache(), vec![want]);
                     turn.waiter.wait().await?;
                     self.turns.push(turn);
+                }
+            }
+            Again::Chores(chores) => {
+                for chore in chores {
+                    chore.await?;
                 }
             }
             Again::Lease => self.cache.leased().await,
@@ -343,6 +349,7 @@ pub fn first<T, E: From<Error>>(
 /// Why it is to be run again, but not at once.
 enum Again {
     Records(Vec<(CellRef, Mode)>),
+    Chores(Vec<Chore>),
     Lease,
     Queue,
 }
