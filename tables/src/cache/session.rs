@@ -97,7 +97,8 @@ impl Hear for Cache {
         self.pipeline.resume(fence);
         let mut words = Vec::new();
         for cell in self.index.all() {
-            let locked = cell.lock();
+            let mut locked = cell.lock();
+            locked.permit.forget_seq();
             let mode = locked.permit.held();
             if mode > Mode::Invalid {
                 words.push(Word::Reassert { record: locked.record, mode });
