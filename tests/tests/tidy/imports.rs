@@ -23,7 +23,8 @@ const TABLE: &[(&str, Option<&[&str]>)] = &[
     ("global-cache", Some(SERVICE)),
     ("linkd", Some(SERVICE)),
     ("control", Some(SERVICE)),
-    ("tables", Some(&["base", "wire", "net", "node", "store", "redirect-macros"])),
+    // The arbiter's core is called in the provider's own process, too.
+    ("tables", Some(&["base", "wire", "net", "node", "store", "redirect-macros", "global-cache"])),
     ("linkstead", Some(&["base", "wire", "net", "node", "mesh", "tables", "redirect-macros"])),
     (
         "arena",
