@@ -65,7 +65,7 @@ impl Calls {
     }
 
     /// Runs what there is, unless somebody does already: that one runs these too. Without locks.
-    pub(super) fn run(&self) {
+    pub(crate) fn run(&self) {
         while !self.queue.lock().is_empty() {
             if self.running.swap(true, Ordering::Acquire) {
                 return;

@@ -93,6 +93,11 @@ impl Tx {
         }
     }
 
+    /// The records that it has read or written, and how it uses each.
+    pub(crate) fn touched(&self) -> Vec<(CellRef, Mode)> {
+        self.set.entries.iter().map(|entry| (entry.cell.clone(), entry.mode())).collect()
+    }
+
     fn stopped(&mut self, at: usize, stop: Stop) -> Finish {
         match stop {
             Stop::Conflict => Finish::Conflict,
@@ -172,10 +177,20 @@ impl Tx {
             false => Some(self.cache.lease.current()),
         };
         let Some(term) = term else { return Finish::NoLease };
+        let mut wanted: Vec<usize> = Vec::new();
         for (cell, at) in locked.iter().zip(order) {
-            if let Err(stop) = self.set.entries[*at].judge(cell, self.level, term) {
-                return self.stopped(*at, stop);
+            match self.set.entries[*at].judge(cell, self.level, term) {
+                Ok(()) => {}
+                Err(Stop::Conflict) => return Finish::Conflict,
+                Err(Stop::Want(_)) => wanted.push(*at),
             }
+        }
+        if !wanted.is_empty() {
+            // All in one go, in the order of the transaction: that of the locks is another one in each process.
+            wanted.sort_unstable();
+            let want = |at: usize| (self.set.entries[at].cell.clone(), self.set.entries[at].mode());
+            self.wants.extend(wanted.into_iter().map(want));
+            return Finish::NotYet;
         }
         let cut = self.install(locked, order, shared);
         self.cache.calls.push(self.calls.committed());

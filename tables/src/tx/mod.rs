@@ -54,7 +54,7 @@ pub struct Tx {
     cache: Arc<Cache>,
     level: Level,
     set: Box<Set>,
-    wants: Vec<(CellRef, Mode)>,
+    pub(crate) wants: Vec<(CellRef, Mode)>,
     durability: Durability,
     calls: calls::Registered,
     /// What can't be committed whatever the code makes of it.
