@@ -18,6 +18,7 @@ use crate::Failed;
 pub struct Config {
     pub node: NodeConfig,
     pub service_manager: ServiceManagerConfig,
+    pub global_cache: global_cache::Config,
     pub linkd: linkd::Config,
     pub provider: linkstead::Config,
 }
@@ -38,7 +39,8 @@ pub struct Given {
 
 impl Given {
     fn sources(&self) -> Sources {
-        let presets = [config::PRESETS, service_manager::PRESETS, linkstead::PRESETS].concat();
+        let presets =
+            [config::PRESETS, service_manager::PRESETS, global_cache::PRESETS, linkstead::PRESETS].concat();
         Sources {
             files: self.config.clone(),
             profile: self.profile.clone(),
@@ -59,6 +61,7 @@ impl Given {
         let mut problems = Vec::new();
         let all = &loaded.config;
         let mut bad = all.service_manager.check().err().unwrap_or_default();
+        bad.extend(all.global_cache.check().err().unwrap_or_default());
         bad.extend(all.linkd.check().err());
         bad.extend(all.provider.check().err());
         problems.extend(bad.iter().map(|bad| loaded.problem(&bad.key, &bad.why)));
@@ -67,6 +70,7 @@ impl Given {
         }
         let listens = [
             ("service_manager.listen", Some(all.service_manager.listen)),
+            ("global_cache.listen", Some(all.global_cache.listen)),
             ("linkd.provider_listen", Some(all.linkd.provider_listen)),
         ];
         if let Some(why) = all.node.ops.and_then(|addr| all.node.refuse_ops(addr)) {

@@ -7,6 +7,7 @@ mod bench;
 mod bot;
 pub mod cert;
 pub mod config;
+mod locks;
 mod operate;
 mod role;
 mod steer;
@@ -39,6 +40,8 @@ enum Command {
     Up(up::Options),
     /// Run the directory.
     ServiceManager(Given),
+    /// Run the arbiter of records.
+    GlobalCache(Given),
     /// Run a gateway.
     Linkd(Given),
     /// Read the configuration and say what is wrong with it.
@@ -58,8 +61,11 @@ enum Command {
     Drain(steer::Drain),
     /// Open a provider to new players again.
     Undrain(steer::Drain),
-    /// Show where an account is logged in.
+    /// Show where an account is logged in, or who holds a record.
     Lookup(steer::Lookup),
+    /// Show the records that providers contend for.
+    #[command(subcommand)]
+    Locks(locks::Command),
     /// Stop a node, or the whole cluster in order.
     Stop(steer::Stop),
     /// Measure, beside a baseline.
@@ -89,7 +95,7 @@ enum Command {
 struct Check {
     #[command(flatten)]
     given: Given,
-    /// Judge the certificates as this role's start does: directory, linkd, provider.
+    /// Judge the certificates as this role's start does: directory, arbiter, linkd, provider.
     #[arg(long, value_parser = cert::role)]
     role: Option<net::hello::Role>,
 }
@@ -159,6 +165,7 @@ async fn run_async(command: Command) -> Result<(), Failed> {
     match command {
         Command::Up(options) => up::run(options).await,
         Command::ServiceManager(given) => role::service_manager(&given).await,
+        Command::GlobalCache(given) => role::global_cache(&given).await,
         Command::Linkd(given) => role::linkd(&given).await,
         Command::Status(ask) => operate::status(&ask).await,
         Command::Topology(ask) => operate::topology(&ask).await,
@@ -166,6 +173,7 @@ async fn run_async(command: Command) -> Result<(), Failed> {
         Command::Drain(drain) => steer::drain(&drain, true).await,
         Command::Undrain(drain) => steer::drain(&drain, false).await,
         Command::Lookup(lookup) => steer::lookup(&lookup).await,
+        Command::Locks(command) => locks::run(command).await,
         Command::Stop(stop) => steer::stop(&stop).await,
         Command::Bench(bench) => bench::run(bench).await.map_err(Failed::from),
         Command::Bot(command) => bot::run(command).await,

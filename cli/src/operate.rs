@@ -86,7 +86,8 @@ fn line(status: &Value) -> String {
         return format!("{:<16} {error}", text(status, "role"));
     }
     let mut words = vec![format!("{:<16}", text(status, "role"))];
-    for key in ["epoch", "sessions", "authed", "online", "in_flight", "nodes", "services", "revision"] {
+    let figures = ["epoch", "sessions", "authed", "online", "in_flight", "nodes", "services", "revision"];
+    for key in figures.into_iter().chain(["records", "waited_for"]) {
         match status.get(key) {
             Some(Value::Number(value)) => words.push(format!("{key} {value}")),
             // Numbers of 64 bits are texts.
@@ -96,6 +97,9 @@ fn line(status: &Value) -> String {
     }
     if status.get("disabled").and_then(Value::as_bool) == Some(true) {
         words.push("closed to new players".into());
+    }
+    if let Some(ms) = status.get("opens_after_ms").and_then(Value::as_u64).filter(|ms| *ms > 0) {
+        words.push(format!("grants in {} s", ms.div_ceil(1_000)));
     }
     words.join("  ")
 }

@@ -13,10 +13,11 @@ use node::ops::{self, Late, Ops, Readiness};
 use node::tls::Proven;
 use node::{Clock, Directory, Join, Shutdown, descriptors, signal, telemetry};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::Failed;
-use crate::config::Given;
+use crate::config::{Given, default_id};
 
 /// The ops port of a linkd that names none.
 const LINKD_OPS_PORT: u16 = 7702;
@@ -54,7 +55,7 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
     readiness.unmet("epoch", "the directory has not let this node in yet");
     let shutdown = Shutdown::new(config.node.budgets(), clock).context("node.grace")?;
     signal::take_over(shutdown.clone()).context("signals")?;
-    take_descriptors(config.linkd.connections_max, &readiness);
+    take_descriptors("linkd.connections_max", config.linkd.connections_max, &readiness);
     let ops_listener = listen("node.ops", config.node.ops_or(LINKD_OPS_PORT))?;
     let ops_address = ops_listener.local_addr().context("the ops port")?.to_string();
     let cancel = CancellationToken::new();
@@ -83,16 +84,7 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
         directory: directory.clone(),
         shutdown: shutdown.clone(),
     });
-    let outlived = CancellationToken::new();
-    let ending = tokio::spawn({
-        let (directory, shutdown, outlived) = (directory.clone(), shutdown.clone(), outlived.clone());
-        async move {
-            directory.outlived().await;
-            outlived.cancel();
-            tracing::error!("another start of this node was admitted since; this one stops, start it again");
-            shutdown.stop();
-        }
-    });
+    let outlived = Outlived::watch(&directory, &shutdown);
     let ws = linkd.ws_addr.map_or(String::new(), |addr| format!(", WebSocket on {addr}"));
     println!("linkd ready, clients on {}{ws}, providers on {}", linkd.client_addr, linkd.provider_addr);
     let close = || async { linkd.close_port() };
@@ -101,22 +93,110 @@ pub async fn linkd(given: &Given) -> Result<(), Failed> {
         tracing::warn!(%error, "the stop was not clean");
     }
     linkd.stop().await;
-    ending.abort();
     directory.leave().await;
     cancel.cancel();
     // The ops port ends last, so that the stop can be watched.
     let _ = serving.await;
-    match outlived.is_cancelled() {
-        true => Err(Failed::Running(anyhow::anyhow!(
-            "another start of this node was admitted; this one has ended"
-        ))),
-        false => Ok(()),
+    outlived.end()
+}
+
+/// Runs the arbiter of records until it is told to stop.
+pub async fn global_cache(given: &Given) -> Result<(), Failed> {
+    let config = given.load()?.config;
+    begin(&config.node)?;
+    let node = node_id(&config.node, default_id(Role::Arbiter))?;
+    let proven = secure(&config.node, Role::Arbiter, &node)?;
+    let (clock, readiness) = (Clock::start(), Readiness::new(&["epoch"]));
+    readiness.unmet("epoch", "the directory has not let this node in yet");
+    let shutdown = Shutdown::new(config.node.budgets(), clock).context("node.grace")?;
+    signal::take_over(shutdown.clone()).context("signals")?;
+    take_descriptors("global_cache.sessions_max", config.global_cache.sessions_max, &readiness);
+    let ops_listener = listen("node.ops", config.node.ops_or(global_cache::config::OPS_PORT))?;
+    let ops_address = ops_listener.local_addr().context("the ops port")?.to_string();
+    let cancel = CancellationToken::new();
+    let security = proven.security.clone();
+    let directory = join(&config.node, &node, Role::Arbiter, ops_address, security.clone(), cancel.clone());
+    let _keeping = proven.keep(readiness.clone());
+    let metrics = Some(telemetry::metrics().context("metrics")?);
+    let ops = Ops { shutdown: shutdown.clone(), readiness: readiness.clone(), metrics };
+    let late = Arc::new(Late::new(node.clone(), Role::Arbiter, shutdown.clone()));
+    let serving = tokio::spawn(ops::serve_late(ops_listener, ops, late.clone(), cancel.clone()));
+    let epoch = tokio::select! {
+        biased;
+        epoch = directory.epoch() => epoch.context("starting")?,
+        () = shutdown.stopping().cancelled_owned() => return Ok(()),
+    };
+    let env = global_cache::Env { cluster: config.node.cluster.clone(), node: node.clone(), epoch, security };
+    let started = global_cache::start(&config.global_cache, env).await;
+    let server = Arc::new(started.map_err(arbiter_not_started)?);
+    server.announce(&directory);
+    readiness.met("epoch");
+    let (of_server, of_directory) = (server.clone(), directory.clone());
+    late.serve(global_cache::Operator {
+        node,
+        server: of_server,
+        directory: of_directory,
+        shutdown: shutdown.clone(),
+    });
+    let outlived = Outlived::watch(&directory, &shutdown);
+    println!("global-cache ready, providers on {}{}", server.addr, grace(&server));
+    let (close, save) = (|| async {}, || async { Ok(()) });
+    if let Err(error) = shutdown.run(close, save).await {
+        tracing::warn!(%error, "the stop was not clean");
+    }
+    server.stop().await;
+    directory.leave().await;
+    cancel.cancel();
+    let _ = serving.await;
+    outlived.end()
+}
+
+/// Says until when an arbiter that has just started grants nothing.
+fn grace(server: &global_cache::Server) -> String {
+    match server.opens_after().as_millis() {
+        0 => String::new(),
+        ms => format!(", grants in {} s", ms.div_ceil(1_000)),
+    }
+}
+
+/// Stops a node of which another start was admitted.
+struct Outlived {
+    outlived: CancellationToken,
+    watching: JoinHandle<()>,
+}
+
+impl Outlived {
+    fn watch(directory: &Directory, shutdown: &Shutdown) -> Self {
+        let outlived = CancellationToken::new();
+        let watching = tokio::spawn({
+            let (directory, shutdown, outlived) = (directory.clone(), shutdown.clone(), outlived.clone());
+            async move {
+                directory.outlived().await;
+                outlived.cancel();
+                tracing::error!(
+                    "another start of this node was admitted since; this one stops, start it again"
+                );
+                shutdown.stop();
+            }
+        });
+        Self { outlived, watching }
+    }
+
+    /// How the process ends.
+    fn end(self) -> Result<(), Failed> {
+        self.watching.abort();
+        match self.outlived.is_cancelled() {
+            true => Err(Failed::Running(anyhow::anyhow!(
+                "another start of this node was admitted; this one has ended"
+            ))),
+            false => Ok(()),
+        }
     }
 }
 
 /// Takes all files that this process may have, and says when they are too few.
-fn take_descriptors(connections_max: usize, readiness: &Readiness) {
-    if let Some(few) = descriptors::too_few(descriptors::raise(), connections_max) {
+fn take_descriptors(key: &str, connections_max: usize, readiness: &Readiness) {
+    if let Some(few) = descriptors::too_few(descriptors::raise(), key, connections_max) {
         tracing::warn!("{few}");
         readiness.warn("descriptors", few);
     }
@@ -134,6 +214,16 @@ fn not_started(error: StartError) -> Failed {
         StartError::Join(_) | StartError::Thread(_) => {
             Failed::Running(anyhow::Error::new(error).context("starting"))
         }
+    }
+}
+
+/// As [`not_started`].
+fn arbiter_not_started(error: global_cache::StartError) -> Failed {
+    match error {
+        global_cache::StartError::Config(_) | global_cache::StartError::Listen(_) => {
+            Failed::Usage(error.to_string())
+        }
+        global_cache::StartError::Thread(_) => Failed::Running(anyhow::Error::new(error).context("starting")),
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::Failed;
+use crate::locks;
 use crate::operate::{Ask, nodes, text, unreachable};
 
 /// The order of a whole stop: whoever lets players in first, whoever tells nodes of each other last.
@@ -28,7 +29,10 @@ pub struct Drain {
 
 /// Whom to look for.
 #[derive(Debug, Clone, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Lookup {
+    #[command(subcommand)]
+    other: Option<locks::Lookup>,
     /// An account, wherever it is logged in.
     #[arg(required_unless_present = "sid")]
     pub account: Option<String>,
@@ -45,7 +49,7 @@ pub struct Stop {
     /// The node id, as `topology` shows it.
     #[arg(required_unless_present = "all")]
     pub node: Option<String>,
-    /// The whole cluster: linkds, then providers, the service manager last. `--ops` is the service manager's.
+    /// The whole cluster: linkds, then providers, the arbiter, the service manager last. `--ops` is the service manager's.
     #[arg(long, conflicts_with = "node")]
     pub all: bool,
     /// Skip the waits, as a second signal does.
@@ -93,6 +97,9 @@ pub async fn drain(drain: &Drain, closed: bool) -> Result<(), Failed> {
 
 /// Shows the sessions of an account, or those with a number.
 pub async fn lookup(lookup: &Lookup) -> Result<(), Failed> {
+    if let Some(other) = &lookup.other {
+        return locks::lookup(other).await;
+    }
     let target = match (&lookup.account, lookup.sid) {
         (_, Some(sid)) => Target::LinkSid(LinkSid(sid)),
         (account, None) => {

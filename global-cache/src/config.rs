@@ -30,8 +30,8 @@ pub struct Config {
     pub self_release: Time,
     /// How long after that it may still write what it committed before.
     pub flush: Time,
-    /// After this long without a renewal everything it held is free. The three above must end well before, also by a slow
-    /// clock: (self_release + flush) x 1.25 + 2 x ping + 500ms < eviction.
+    /// After this long without a renewal everything it held is free. A provider must have stopped well before, also by a
+    /// slow clock: (self_release + flush) x 1.25 + 2 x ping + 500ms < eviction.
     pub eviction: Time,
     /// The longest way of a message and back that is reckoned with.
     pub ping: Time,

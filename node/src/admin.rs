@@ -1,5 +1,5 @@
-//! What an operator asks of a node over tonic: status, topology, kick, drain, lookup, stop. It is served on the ops port
-//! and taken from loopback only, since nobody proves who they are yet.
+//! What an operator asks of a node over tonic: status, topology, kick, drain, lookup, stop,
+//! locks, record. It is served on the ops port and taken from loopback only, since nobody proves who they are yet.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -55,6 +55,9 @@ pub enum OperateError {
     /// The operator asked the wrong node.
     #[error("only a provider is closed to new players; this is none")]
     NoProvider,
+    /// The operator asked the wrong node.
+    #[error("only an arbiter knows who holds records; this is none")]
+    NoArbiter,
     /// Nothing was done; try again.
     #[error("too much is under way: {0}; try again")]
     Busy(String),
@@ -83,6 +86,16 @@ pub trait Operate: Send + Sync + 'static {
     /// The sessions that are meant, an array of objects.
     fn lookup(&self, _target: Target) -> impl Future<Output = Result<Value, OperateError>> + Send {
         std::future::ready(Err(OperateError::NotThisRole))
+    }
+
+    /// The records that are waited for most, an array of objects, at most `count`.
+    fn locks(&self, _count: usize) -> impl Future<Output = Result<Value, OperateError>> + Send {
+        std::future::ready(Err(OperateError::NoArbiter))
+    }
+
+    /// Who holds the record with this table and key, and who waits for it.
+    fn record(&self, _key: Vec<u8>) -> impl Future<Output = Result<Value, OperateError>> + Send {
+        std::future::ready(Err(OperateError::NoArbiter))
     }
 
     /// Begins the stop, with `now` without its waits; says whether it had begun already.
@@ -193,11 +206,32 @@ impl<O: Operate> Admin for Server<O> {
         let already = self.role.stop(request.into_inner().now);
         Ok(Response::new(msg::StopReply { already }))
     }
+
+    async fn locks(&self, request: Request<msg::LocksRequest>) -> Result<Response<msg::LocksReply>, Status> {
+        from_loopback(&request)?;
+        let count = usize::try_from(request.into_inner().count).unwrap_or(usize::MAX);
+        let json = self.serving()?.locks(count).await.map_err(refused)?.to_string();
+        Ok(Response::new(msg::LocksReply { json }))
+    }
+
+    async fn record(
+        &self,
+        request: Request<msg::RecordRequest>,
+    ) -> Result<Response<msg::RecordReply>, Status> {
+        from_loopback(&request)?;
+        let key = request.into_inner().key.to_vec();
+        if !(1..=wire::cache::KEY_BYTES_MAX).contains(&key.len()) {
+            let why = format!("a record's key has 1 to {} bytes", wire::cache::KEY_BYTES_MAX);
+            return Err(Status::invalid_argument(why));
+        }
+        let json = self.serving()?.record(key).await.map_err(refused)?.to_string();
+        Ok(Response::new(msg::RecordReply { json }))
+    }
 }
 
 fn refused(error: OperateError) -> Status {
     match error {
-        OperateError::NotThisRole | OperateError::NoProvider => {
+        OperateError::NotThisRole | OperateError::NoProvider | OperateError::NoArbiter => {
             Status::failed_precondition(error.to_string())
         }
         OperateError::Busy(_) => Status::unavailable(error.to_string()),

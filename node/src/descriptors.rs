@@ -16,13 +16,13 @@ pub fn raise() -> Option<u64> {
     }
 }
 
-/// What to tell the operator when `limit` files are too few for `connections_max` client connections.
-pub fn too_few(limit: Option<u64>, connections_max: usize) -> Option<String> {
+/// What to tell the operator when `limit` files are too few for `connections_max` connections, the setting `key`.
+pub fn too_few(limit: Option<u64>, key: &str, connections_max: usize) -> Option<String> {
     let limit = limit?;
     let room = limit.saturating_sub(OTHERS);
     (connections_max as u64 > room).then(|| {
         format!(
-            "linkd.connections_max is {connections_max}, but this process may have {limit} files open, which is enough \
+            "{key} is {connections_max}, but this process may have {limit} files open, which is enough \
              for about {room} connections; raise the hard limit (ulimit -n, LimitNOFILE=) or lower the setting"
         )
     })
@@ -34,11 +34,14 @@ mod tests {
 
     #[test]
     fn connections_need_a_file_each_and_some_are_left_for_others() {
-        assert_eq!(too_few(None, usize::MAX), None);
-        assert_eq!(too_few(Some(1_256), 1_000), None);
-        let said = too_few(Some(1_256), 1_001).unwrap();
+        assert_eq!(too_few(None, "linkd.connections_max", usize::MAX), None);
+        assert_eq!(too_few(Some(1_256), "linkd.connections_max", 1_000), None);
+        let said = too_few(Some(1_256), "linkd.connections_max", 1_001).unwrap();
         assert!(said.contains("1256 files") && said.contains("about 1000 connections"), "{said}");
-        assert!(too_few(Some(10), 1).is_some_and(|said| said.contains("about 0 connections")));
+        assert!(
+            too_few(Some(10), "linkd.connections_max", 1)
+                .is_some_and(|said| said.contains("about 0 connections"))
+        );
     }
 
     #[test]

@@ -7,6 +7,8 @@ use node::config::{BadSetting, Preset, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::records::RecordsConfig;
+
 /// What the built-in profiles change in `[provider]`: nothing yet.
 pub const PRESETS: &[Preset] = &[];
 
@@ -38,6 +40,8 @@ pub struct Config {
     pub load_report_max: Time,
     /// What counts as too much work.
     pub overload: Overload,
+    /// Where records are kept.
+    pub records: RecordsConfig,
     /// Starts closed: linkds send nobody new here until it is opened, by `undrain` or by the game.
     pub initially_disabled: bool,
     /// Settings of single modules, by the module's name: `[provider.modules.Rank]`.
@@ -104,6 +108,7 @@ impl Default for Config {
             load_report_min: Time::secs(1),
             load_report_max: Time::secs(10),
             overload: Overload::default(),
+            records: RecordsConfig::default(),
             initially_disabled: false,
             modules: BTreeMap::new(),
         }
@@ -138,6 +143,7 @@ impl Config {
         if self.load_report_max < self.load_report_min {
             return bad("load_report_max", "must not be shorter than load_report_min".into());
         }
+        self.records.check()?;
         if self.overload.threshold > self.overload.overload {
             return bad("overload.threshold", "must not be longer than overload.overload".into());
         }

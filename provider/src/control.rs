@@ -72,6 +72,9 @@ pub(crate) async fn control(control: Control) -> Result<(), node::shutdown::Stop
         if tokio::time::timeout(settle, hub.settled()).await.is_err() {
             tracing::warn!(in_flight = hub.in_flight(), "handlers are cut off");
         }
+        if let Some(records) = hub.records.get() {
+            records.end().await;
+        }
         if let Some(directory) = &directory {
             directory.leave().await;
         }

@@ -85,6 +85,12 @@ impl Error {
     }
 }
 
+impl From<tables::Error> for Error {
+    fn from(error: tables::Error) -> Self {
+        Self::framework(error.code(), error.to_string())
+    }
+}
+
 impl From<CallError> for Error {
     fn from(error: CallError) -> Self {
         Self::framework(error.code(), error.to_string())

@@ -1,13 +1,14 @@
 //! What everything in one provider shares.
 
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use base::{Epoch, Generation, Generations, NodeId, ServerId};
 use net::{Security, hello};
 use node::{Clock, Directory};
 use parking_lot::Mutex;
+use tables::{Db, Table};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
@@ -24,6 +25,8 @@ use crate::meters::Meters;
 use crate::module::Descriptor;
 use crate::online::Online;
 use crate::overload::Gauge;
+use crate::records::Records;
+use crate::tx::Done;
 
 /// Who this provider is.
 #[derive(Debug, Clone)]
@@ -48,6 +51,10 @@ pub(crate) struct Hub {
     /// Who judges logins here.
     pub judge: Option<Judge>,
     pub conns: Conns,
+    /// Its records, once a module has asked for a table.
+    pub db: OnceLock<Db>,
+    pub records: OnceLock<Arc<Records>>,
+    pub once: OnceLock<Table<(String, u64), Done>>,
     /// An operator or the game has closed this provider to new players.
     pub closed: AtomicBool,
     /// It stops, and is closed for good.
@@ -93,6 +100,9 @@ impl Hub {
             online: Online::default(),
             judge,
             conns: Conns::default(),
+            db: OnceLock::new(),
+            records: OnceLock::new(),
+            once: OnceLock::new(),
             stopping: AtomicBool::new(false),
             kicking: Kicking::new(),
             draining: AtomicBool::new(false),

@@ -68,11 +68,15 @@ impl Links {
     /// Sends to many sessions, encoding once. Answers for how many it was queued; the rest is counted under
     /// `linkstead_provider_dropped_total`.
     pub fn push_all<P: Push>(&self, links: &[LinkRef], push: &P) -> usize {
-        let frame = send::whole(P::TYPE_ID, push);
+        self.send_all(links, P::LEVEL, &send::whole(P::TYPE_ID, push))
+    }
+
+    /// As [`push_all`](Self::push_all), of what is a client's frame already.
+    pub(crate) fn send_all(&self, links: &[LinkRef], level: wire::Level, frame: &[u8]) -> usize {
         let mut queued = 0;
         let (groups, lost) = self.0.conns.group(links);
         for (conn, sids) in groups.values() {
-            let sent = send::to_many(conn, sids, P::LEVEL, &frame);
+            let sent = send::to_many(conn, sids, level, frame);
             self.0.meters.dropped_many(Drop::PushFull, (sids.len() - sent) as u64);
             queued += sent;
         }

@@ -57,9 +57,11 @@ pub(crate) enum Drop {
     PushFull,
     /// A second Opened, or the end of an unknown session.
     Ignored,
+    /// A role that a transaction has set on a session that is over or can't be told.
+    RoleNotSet,
 }
 
-const DROPS: [(Drop, &str); 12] = [
+const DROPS: [(Drop, &str); 13] = [
     (Drop::NotOpen, "not_open"),
     (Drop::Late, "late"),
     (Drop::Kicked, "kicked"),
@@ -72,6 +74,7 @@ const DROPS: [(Drop, &str); 12] = [
     (Drop::PushNoLink, "push_no_link"),
     (Drop::PushFull, "push_full"),
     (Drop::Ignored, "ignored"),
+    (Drop::RoleNotSet, "role_not_set"),
 ];
 
 /// Codes with which requests are refused before a handler saw them.

@@ -5,14 +5,17 @@ use std::sync::Arc;
 
 use base::{ModuleId, ProtocolId, TypeId};
 use prost::Message;
+use wire::code;
 use wire::link::message;
 use wire::{Level, Rpc};
 
 use crate::answer::Answer;
 use crate::config::ModuleConfig;
 use crate::cx::Cx;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::job::Work;
+use crate::tx::Tx;
+use crate::tx::drive::{Ended, Way, drive};
 
 /// A numbered group of protocols that gateways route to a provider. Written by `#[module]`.
 pub trait Module: Send + Sync + Sized + 'static {
@@ -123,11 +126,14 @@ pub struct Handlers<M> {
     module: Arc<M>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) hook: Option<Hook>,
+    /// Some handlers are transactions.
+    pub(crate) transactional: bool,
 }
 
 impl<M: Module> Handlers<M> {
     pub(crate) fn of(module: M) -> Self {
-        let mut handlers = Self { module: Arc::new(module), entries: Vec::new(), hook: None };
+        let mut handlers =
+            Self { module: Arc::new(module), entries: Vec::new(), hook: None, transactional: false };
         M::handlers(&mut handlers);
         handlers
     }
@@ -154,6 +160,49 @@ impl<M: Module> Handlers<M> {
             }))
         });
         self.entries.push(Entry { type_id, protocol, start });
+    }
+
+    /// Adds a handler that is a transaction. `once`: the request's field that says which request it is, if it is done once.
+    pub fn transaction<Q, A, F, R>(
+        &mut self,
+        protocol: &'static Protocol,
+        once: u32,
+        _rpc: Rpc<Q, A>,
+        handler: F,
+    ) where
+        Q: Payload,
+        A: Payload,
+        F: Fn(Arc<M>, Tx, Q) -> R + Send + Sync + Copy + 'static,
+        R: Future<Output = Result<A>> + Send + 'static,
+    {
+        let type_id = TypeId::new(ModuleId(M::DESCRIPTOR.id), ProtocolId(protocol.id));
+        let module = self.module.clone();
+        let way = Way { once, protocol: protocol.name };
+        let start: Start = Box::new(move |cx, answer, body| {
+            let mut first = Some(Q::decode(body)?);
+            let (module, body) = (module.clone(), body.to_vec());
+            Ok(Box::pin(async move {
+                let run = |tx| {
+                    // The first run has what was decoded to see whether it can be.
+                    let request = first.take().map_or_else(|| Q::decode(body.as_slice()), Ok)?;
+                    Ok(handler(module.clone(), tx, request))
+                };
+                let result = match drive(&cx, way, &body, run).await {
+                    Ended::Ran(result) => result,
+                    Ended::Before(reply) => A::decode(reply.as_slice()).map_err(|error| {
+                        Error::framework(
+                            &code::EXCEPTION,
+                            format!("a reply that was kept can't be read: {error}"),
+                        )
+                    }),
+                };
+                if let Err(unsent) = answer.finish(&cx, protocol, result) {
+                    Box::pin(answer.wait(&cx, unsent)).await;
+                }
+            }))
+        });
+        self.entries.push(Entry { type_id, protocol, start });
+        self.transactional = true;
     }
 
     /// Adds what runs after the last request of a session that ended.

@@ -179,6 +179,7 @@ impl Status {
             "overload": hub.gauge.pressure() as u8,
             "disabled": hub.is_disabled(),
             "lifecycle": node::ops::lifecycle_json(statistics),
+            "records": hub.records.get().map(|records| records.json()),
             "counts": hub.meters.json(),
         })
     }

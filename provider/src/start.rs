@@ -11,8 +11,11 @@ use node::directory::JoinError;
 use node::lifecycle::{BadBudgets, Budgets};
 use node::telemetry::TelemetryError;
 use node::{Clock, Directory, Home, Shutdown};
+use parking_lot::Mutex;
+use tables::{Backend, Db, Key, Record};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
+use wire::code;
 
 use crate::auth::{Authenticator, Judge};
 use crate::config::Config;
@@ -24,6 +27,7 @@ use crate::linkds::Linkd;
 use crate::links::Links;
 use crate::module::{Descriptor, Module};
 use crate::online::Online;
+use crate::records::Records;
 use crate::running::Running;
 use crate::table::Table;
 use crate::threads::{self, Io, Pool};
@@ -104,6 +108,8 @@ pub struct Env {
     pub reconnect: Backoff,
     /// How this provider and the linkds prove to each other who they are.
     pub security: Security,
+    /// An open storage that this provider shares with others of its process, instead of the one of its configuration.
+    pub storage: Option<Arc<dyn Backend>>,
 }
 
 impl Env {
@@ -114,7 +120,7 @@ impl Env {
         let millis = std::time::Duration::from_millis;
         let reconnect = Backoff::new(millis(50), millis(1_000), seed);
         let (budgets, security) = (Budgets::NONE, Security::Insecure);
-        Self { cluster: cluster.to_owned(), node, linkds, budgets, reconnect, security }
+        Self { cluster: cluster.to_owned(), node, linkds, budgets, reconnect, security, storage: None }
     }
 }
 
@@ -127,6 +133,8 @@ impl Env {
 /// ```
 pub struct Setup {
     hub: Arc<Hub>,
+    storage: Option<Arc<dyn Backend>>,
+    records: Mutex<Option<Arc<Records>>>,
 }
 
 impl Setup {
@@ -148,6 +156,38 @@ impl Setup {
     /// Reaches sessions from outside a handler.
     pub fn links(&self) -> Links {
         Links(self.hub.clone())
+    }
+
+    /// The table of a record, for this module. Other modules are given it, if they use it too.
+    ///
+    /// Errors: the storage can't be opened; another record has the same id.
+    pub fn table<K: Key, V: Record<Key = K>>(&self) -> Result<tables::Table<K, V>> {
+        let db = self.db()?;
+        db.table().map_err(|error| Error::framework(&code::EXCEPTION, error.to_string()))
+    }
+
+    /// Numbers for the keys of new records: each once in the whole cluster, for ever.
+    ///
+    /// Errors: the storage can't be opened.
+    pub fn auto_key(&self, name: &str) -> Result<tables::AutoKey> {
+        Ok(self.db()?.auto_key(name))
+    }
+
+    /// The records of this provider, for transactions outside of handlers.
+    ///
+    /// Errors: the storage can't be opened.
+    pub fn db(&self) -> Result<Db> {
+        let mut records = self.records.lock();
+        if let Some(records) = &*records {
+            return Ok(records.db().clone());
+        }
+        let begun = Arc::new(Records::begin(&self.hub, self.storage.clone())?);
+        let db = begun.db().clone();
+        let once = db.table().map_err(|error| Error::framework(&code::EXCEPTION, error.to_string()))?;
+        // Nobody else has put one there: it is put there under the lock.
+        let _ = (self.hub.db.set(db.clone()), self.hub.once.set(once), self.hub.records.set(begun.clone()));
+        *records = Some(begun);
+        Ok(db)
     }
 
     /// Who is here, now and later.
@@ -254,12 +294,12 @@ impl Builder {
         if self.makes.is_empty() {
             return Err(StartError::NoModules);
         }
-        let Env { cluster, node, reconnect, budgets, security, linkds } = env;
+        let Env { cluster, node, reconnect, budgets, security, linkds, storage } = env;
         let (directory, epoch, linkds) = linkds.found().await?;
         let identity = Identity { cluster, node, epoch, server_id: config.server_id() };
         let pool = Pool::new(home, config.worker_count())?;
         let hub = Hub::new(identity, security, directory.clone(), config, self.judge, pool.handle.clone());
-        let table = match build(self.makes, &hub) {
+        let table = match build(self.makes, &hub, storage) {
             Ok(table) => Arc::new(table),
             Err(error) => {
                 pool.end();
@@ -308,10 +348,15 @@ impl Builder {
     }
 }
 
-fn build(makes: Vec<Make>, hub: &Arc<Hub>) -> Result<Table, StartError> {
-    let (mut table, setup) = (Table::default(), Setup { hub: hub.clone() });
+fn build(makes: Vec<Make>, hub: &Arc<Hub>, storage: Option<Arc<dyn Backend>>) -> Result<Table, StartError> {
+    let setup = Setup { hub: hub.clone(), storage, records: Mutex::new(None) };
+    let mut table = Table::default();
     for make in makes {
         make(&setup, &mut table)?;
+    }
+    if table.transactional {
+        let name = "with transactions";
+        setup.db().map_err(|error| StartError::Module { name, why: error.to_string() })?;
     }
     warn_about_choices(&table, hub);
     Ok(table)

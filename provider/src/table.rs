@@ -14,6 +14,8 @@ pub(crate) struct Table {
     /// What runs when a session is over, in the order of the modules.
     pub hooks: Vec<(&'static str, Hook)>,
     pub modules: Vec<Descriptor>,
+    /// Some handlers are transactions.
+    pub transactional: bool,
 }
 
 impl Table {
@@ -29,7 +31,8 @@ impl Table {
             let (name, id) = (descriptor.name, descriptor.id);
             return Err(StartError::DuplicateModule { name, id, other: other.name, other_id: other.id });
         }
-        let Handlers { entries, hook, .. } = Handlers::of(module);
+        let Handlers { entries, hook, transactional, .. } = Handlers::of(module);
+        self.transactional |= transactional;
         for entry in entries {
             self.entries.insert(entry.type_id, entry);
         }

@@ -102,6 +102,16 @@ fn arguments(handler: &Handler, mistakes: &mut Mistakes) {
     if let Some(field) = args.route_by.as_ref().filter(|field| !(1..=FIELD_MAX).contains(&field.as_ref().0)) {
         mistakes.add(field.span(), "`route_by` is the number of a field of the request, from 1 on");
     }
+    if let Some(field) = &args.once {
+        if !(1..=FIELD_MAX).contains(&field.as_ref().0) {
+            let text = "`once` is the number of the request's field that says which request it is, from 1 on";
+            mistakes.add(field.span(), text);
+        }
+        if !handler.is_transaction() {
+            let text = "what is done once is written in the transaction that does it: take `tx: &mut Tx` instead of `cx: &Cx`";
+            mistakes.add(field.span(), text);
+        }
+    }
 }
 
 fn signature(handler: &Handler, mistakes: &mut Mistakes) {
@@ -175,6 +185,9 @@ fn common(signature: &Signature, what: &str, mistakes: &mut Mistakes) {
     }
     match signature.inputs.iter().nth(1) {
         Some(FnArg::Typed(cx)) if is_cx(&cx.ty) => {}
+        Some(FnArg::Typed(tx)) if what == "handler" && crate::parse::is_tx(&tx.ty) => {}
+        Some(other) if what == "handler" => mistakes
+            .add(other, "the first parameter after `&self` is `cx: &Cx`, or `tx: &mut Tx` for a transaction"),
         Some(other) => mistakes.add(other, "the first parameter after `&self` is `cx: &Cx`"),
         None => mistakes.add(name, format!("`{name}` has no `cx: &Cx`")),
     }

@@ -108,6 +108,17 @@ fn describe(handler: &Handler, Protocol { name, id, .. }: &Protocol) -> TokenStr
 fn call(index: usize, handler: &Handler) -> TokenStream {
     let name = handler.ident();
     let rpc = constant(name);
+    if handler.is_transaction() {
+        let once = handler.args.once.as_ref().map_or(0, |field| field.as_ref().0 as u32);
+        return quote_spanned! {name.span()=>
+            handlers.transaction(
+                &<Self as ::linkstead::Module>::DESCRIPTOR.protocols[#index],
+                #once,
+                Self::#rpc,
+                |module, mut tx, request| async move { Self::#name(&module, &mut tx, request).await },
+            );
+        };
+    }
     quote_spanned! {name.span()=>
         handlers.request(
             &<Self as ::linkstead::Module>::DESCRIPTOR.protocols[#index],

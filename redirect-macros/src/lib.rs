@@ -40,6 +40,9 @@ mod record;
 /// | `parallel` | may overlap with the session's other requests | one after another |
 /// | `notify` | the client expects no answer | answered |
 /// | `id = …` | the protocol's number | `hash32("Module.handler")` |
+/// | `once = 1` | the number of the request's field that says which of its account's requests it is: sent again it is answered again, and not done again; `&mut Tx` only | done each time |
+///
+/// With `tx: &mut Tx` instead of `cx: &Cx` a handler is a transaction: see `linkstead::Tx`.
 ///
 /// `#[on_broken] async fn name(&self, cx: &Cx)` runs once after the last request of a session that ended.
 ///

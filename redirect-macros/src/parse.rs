@@ -48,6 +48,8 @@ pub struct HandlerArgs {
     pub parallel: Switch,
     #[darling(default)]
     pub notify: Switch,
+    #[darling(default)]
+    pub once: Option<SpannedValue<Number>>,
 }
 
 /// One function under `#[handler]`.
@@ -111,6 +113,14 @@ impl Handler {
         &self.method.sig.ident
     }
 
+    /// Its second parameter is `&mut Tx`: it is a transaction.
+    pub fn is_transaction(&self) -> bool {
+        match self.method.sig.inputs.iter().nth(1) {
+            Some(FnArg::Typed(arg)) => is_tx(&arg.ty),
+            _ => false,
+        }
+    }
+
     /// The type of the third parameter, if there is one.
     pub fn request(&self) -> Option<&Type> {
         match self.method.sig.inputs.iter().nth(2) {
@@ -167,6 +177,14 @@ impl Block {
     pub fn push(&self, path: &Path) -> String {
         path.segments.last().map_or_else(String::new, |segment| self.protocol(&segment.ident))
     }
+}
+
+/// `&mut Tx`.
+pub fn is_tx(ty: &Type) -> bool {
+    let Type::Reference(reference) = ty else { return false };
+    let Type::Path(path) = &*reference.elem else { return false };
+    let named = path.path.segments.last().is_some_and(|segment| segment.ident == "Tx");
+    named && reference.mutability.is_some()
 }
 
 /// Without the `r#` of a raw identifier.

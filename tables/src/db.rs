@@ -1,7 +1,7 @@
 //! A provider's database: its tables, their records in memory, a storage behind them and an arbiter beside it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base::{Epoch, Mono, NodeId, Span};
@@ -11,14 +11,16 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::arbiter::embedded::{Embedded, Seat};
 use crate::arbiter::{Arbiter, Hear};
+use crate::auto_key::{AutoKey, Given};
 use crate::backend::{Backend, TableId};
 use crate::cache::Cache;
 use crate::error::Error;
+use crate::flush::open::{PLACES, place};
 use crate::key::Key;
 use crate::record::Record;
 use crate::shell;
 use crate::table::Table;
-use crate::tx::{Attempt, Options, Tx};
+use crate::tx::{Attempt, First, Home, Options, Tx, first};
 
 /// How a database is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +47,10 @@ pub struct Db {
 
 struct Shared {
     cache: Arc<Cache>,
+    homes: Box<[Home]>,
     tables: Mutex<BTreeMap<TableId, &'static str>>,
+    given: OnceLock<Table<String, Given>>,
+    keys: Mutex<BTreeMap<String, AutoKey>>,
     work: Arc<shell::Shared>,
     stop: Arc<Notify>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
@@ -168,12 +173,16 @@ impl Db {
         let (cache_there, stop_there) = (cache.clone(), stop.clone());
         let run = move || {
             runtime.block_on(work.run(cache_there, backend, flush_interval, stop_there));
+            // What it was reading lets go of the storage: whoever waits for the end may open it anew.
+            drop(runtime);
             // Nobody listens any more when the database was dropped without a stop.
             let _ = done.send(());
         };
         std::thread::Builder::new().name("tables".into()).spawn(run).map_err(OpenError::Thread)?;
         let (tables, ended) = (Mutex::default(), Mutex::new(Some(ended)));
-        let shared = Shared { cache, tables, work: shared, stop, ended, embedded };
+        let homes = (0..PLACES).map(|_| Home::new(cache.clone())).collect();
+        let (given, keys) = (OnceLock::new(), Mutex::default());
+        let shared = Shared { cache, homes, tables, given, keys, work: shared, stop, ended, embedded };
         Ok(Opening { db: Self { shared: Arc::new(shared) } })
     }
 
@@ -189,6 +198,13 @@ impl Db {
         Ok(Table::new(self.shared.cache.clone()))
     }
 
+    /// Gives out numbers of this name: the same for everybody who asks for it. See [`AutoKey`].
+    pub fn auto_key(&self, name: &str) -> AutoKey {
+        let table = self.shared.given.get_or_init(|| Table::new(self.shared.cache.clone()));
+        let new = || AutoKey::new(name, table.clone(), self.home().clone());
+        self.shared.keys.lock().entry(name.to_owned()).or_insert_with(new).clone()
+    }
+
     /// Runs `code` as a transaction: again while others change what it reads, until it is committed or fails by itself.
     ///
     /// Errors: those of `code`, and of [`Error`].
@@ -200,14 +216,25 @@ impl Db {
     pub async fn run_with<T, E: From<Error>>(
         &self,
         options: Options,
-        code: impl FnMut(&mut Tx) -> Result<T, E>,
+        mut code: impl FnMut(&mut Tx) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.attempt(options).run(code).await
+        match first(self.home().clone(), options, &mut code) {
+            First::Over(result) => result,
+            First::Waits(committed, result) => {
+                self.shared.cache.durable(committed).await.map_err(E::from)?;
+                result
+            }
+            First::Again => self.attempt(options).run(code).await,
+        }
+    }
+
+    fn home(&self) -> &Home {
+        &self.shared.homes[place()]
     }
 
     /// A transaction whose runs the caller makes.
     pub fn attempt(&self, options: Options) -> Attempt {
-        Attempt::new(self.shared.cache.clone(), options)
+        Attempt::new(self.home().clone(), options)
     }
 
     /// Begins no transaction any more, writes what is committed, and gives back what is held.

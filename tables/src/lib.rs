@@ -10,6 +10,7 @@
 //! | [`backend`] | storages |
 
 pub mod arbiter;
+mod auto_key;
 pub mod backend;
 pub mod cache;
 mod db;
@@ -24,6 +25,7 @@ mod table;
 pub mod tx;
 
 pub use arbiter::{Arbiter, Hear, Heard, Mode, Word};
+pub use auto_key::AutoKey;
 pub use backend::{Backend, BackendError, Local, TableId};
 pub use db::{Db, OpenError, Opening, Settings, Status};
 pub use error::Error;

@@ -15,7 +15,7 @@ use crate::cache::{Cache, Counts};
 use crate::error::Error;
 use crate::record::Record;
 use crate::table::Table;
-use crate::tx::{Committed, Finish, Level, Tx};
+use crate::tx::{Committed, Finish, Home, Level, Tx};
 
 /// What a cache believes of one record that others can have too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub fn table<V: Record>(cache: &Arc<Cache>) -> Table<V::Key, V> {
 
 /// Begins a run.
 pub fn begin(cache: &Arc<Cache>, level: Level) -> Tx {
-    Tx::new(cache.clone(), level)
+    Tx::new(Home::new(cache.clone()), level)
 }
 
 /// Ends it. With what was not at hand, and with all that it has touched.

@@ -109,6 +109,7 @@ codes! {
     VERSION_INVALID = 135, Client, Retry::Never, "the client's version is not of the form a.b.c.d", "send four numbers of 0 to 65535";
     REPLY_TOO_LARGE = 136, Us, Retry::Never, "the answer is larger than a frame may be", "page the answer";
     NAME_INVALID = 137, Client, Retry::Never, "the account is empty, too long or not clean UTF-8", "send 1 to 128 bytes without control or text direction characters";
+    RESYNC_REQUIRED = 138, Client, Retry::Never, "the request is older than what is remembered of this account's requests", "read the state anew, then send a new request";
 
     // Refusing an Auth.
     TICKET_INVALID = 140, Client, Retry::Never, "the ticket is not one that this cluster's keys have signed", "get a new ticket";

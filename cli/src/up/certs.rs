@@ -26,7 +26,8 @@ impl Certs {
             let (authority, _) = Authority::new(&config.cluster)?;
             return Ok(Self::Memory(Box::new(authority)));
         };
-        let mut nodes = vec![(Role::Directory, id(default_id(Role::Directory))?)];
+        let one_of = |role| Ok::<_, Failed>((role, id(default_id(role))?));
+        let mut nodes = vec![one_of(Role::Directory)?, one_of(Role::Arbiter)?];
         for instance in 0..options.linkds {
             nodes.push((Role::Linkd, id(&format!("linkd-{}", instance + 1))?));
         }

@@ -23,6 +23,7 @@ use super::certs::Certs;
 use super::ports::Ports;
 use super::{AuthWay, Options, READY, Say};
 use crate::Failed;
+use crate::config::default_id;
 use crate::role;
 use crate::ticket::{self, Booth};
 
@@ -44,6 +45,7 @@ pub struct Cluster {
     signer: Option<Signer>,
     directory: Part,
     directory_over: JoinHandle<Result<(), service_manager::ServeError>>,
+    arbiter: Option<(Part, Arc<global_cache::Server>)>,
     linkds: Vec<(Part, Arc<linkd::Linkd>)>,
     providers: Vec<(Part, Running)>,
 }
@@ -62,7 +64,7 @@ struct Part {
 }
 
 impl Cluster {
-    /// Service manager, then linkds, then providers; each is ready before the next begins.
+    /// Service manager, then the arbiter, then linkds, then providers; each is ready before the next begins.
     pub async fn start(options: &Options, ports: Ports, say: Say) -> Result<Self, Failed> {
         let fast = Reconnect { first: Time::millis(10), max: Time::millis(200) };
         let mut config = NodeConfig { reconnect: fast, ..NodeConfig::default() };
@@ -73,7 +75,10 @@ impl Cluster {
             AuthWay::Open => None,
             AuthWay::Ticket => Some(ticket::new_signer(1)?),
         };
-        let mut cluster = Self { config, certs, ports, signer, directory, directory_over, linkds, providers };
+        let arbiter = None;
+        let mut cluster =
+            Self { config, certs, ports, signer, directory, directory_over, arbiter, linkds, providers };
+        cluster.start_arbiter(say).await?;
         for instance in 0..options.linkds {
             cluster.start_linkd(instance, say).await?;
         }
@@ -102,6 +107,35 @@ impl Cluster {
         Ok((Part { node, directory: Some(directory), ops_addr, security, readiness, cancel }, listener))
     }
 
+    async fn start_arbiter(&mut self, say: Say) -> Result<(), Failed> {
+        let name = default_id(Role::Arbiter);
+        let (part, listener) = self.part(name, Role::Arbiter, self.ports.arbiter_ops())?;
+        // Nobody holds anything from before.
+        let config = global_cache::Config {
+            listen: self.ports.arbiter(),
+            grace: Some(Time::millis(0)),
+            ..global_cache::Config::default()
+        };
+        let directory = part.directory()?;
+        let epoch = within(name, directory.epoch()).await?.context("joining")?;
+        let (cluster, node, security) =
+            (self.config.cluster.clone(), part.node.clone(), part.security.clone());
+        let env = global_cache::Env { cluster, node: node.clone(), epoch, security };
+        let started = within(name, global_cache::start(&config, env)).await?;
+        let server = Arc::new(started.map_err(|error| Failed::Usage(error.to_string()))?);
+        server.announce(&directory);
+        let shutdown = Shutdown::new(Budgets::NONE, Clock::start()).context("budgets")?;
+        let (stopping, leaving) = (server.clone(), directory.clone());
+        let stop = || async move { stopping.stop().await };
+        tokio::spawn(end_when_told(shutdown.clone(), leaving, || {}, stop));
+        let operator =
+            global_cache::Operator { node, server: server.clone(), directory, shutdown: shutdown.clone() };
+        part.serve_ops(listener, shutdown, operator)?;
+        say.line(&format!("{name:<17} ready   providers {}  ops {}", server.addr, part.ops_addr));
+        self.arbiter = Some((part, server));
+        Ok(())
+    }
+
     async fn start_linkd(&mut self, instance: u16, say: Say) -> Result<(), Failed> {
         let name = format!("linkd-{}", instance + 1);
         let (part, listener) = self.part(&name, Role::Linkd, self.ports.linkd_ops(instance))?;
@@ -122,7 +156,9 @@ impl Cluster {
         let started = within(&name, linkd::start(&config, env)).await?;
         let linkd = Arc::new(started.map_err(|error| Failed::Usage(error.to_string()))?);
         let shutdown = Shutdown::new(Budgets::NONE, Clock::start()).context("budgets")?;
-        tokio::spawn(end_when_told(linkd.clone(), directory.clone(), shutdown.clone()));
+        let (closing, stopping) = (linkd.clone(), linkd.clone());
+        let stop = || async move { stopping.stop().await };
+        tokio::spawn(end_when_told(shutdown.clone(), directory.clone(), move || closing.close_port(), stop));
         let operator = linkd::Operator { linkd: linkd.clone(), directory, shutdown: shutdown.clone() };
         part.serve_ops(listener, shutdown, operator)?;
         say.line(&format!(
@@ -191,7 +227,7 @@ impl Cluster {
         }
     }
 
-    /// The reverse of the start: client ports, providers, linkds, and the directory last.
+    /// The reverse of the start: client ports, providers, linkds, the arbiter, and the directory last.
     pub async fn stop(&self, say: Say) {
         self.close_ports();
         for (part, running) in &self.providers {
@@ -210,6 +246,11 @@ impl Cluster {
         for ((part, _), stop) in self.linkds.iter().zip(stops) {
             // A stop that panicked has stopped too.
             let _ = stop.await;
+            part.leave().await;
+            say.line(&format!("{:<17} stopped", part.node));
+        }
+        if let Some((part, server)) = &self.arbiter {
+            server.stop().await;
             part.leave().await;
             say.line(&format!("{:<17} stopped", part.node));
         }
@@ -259,12 +300,17 @@ async fn within<T>(name: &str, starting: impl Future<Output = T>) -> Result<T, F
     tokio::time::timeout(READY, starting).await.map_err(|_| late())
 }
 
-/// Stops one linkd of the cluster when an operator says so; the others go on.
-async fn end_when_told(linkd: Arc<linkd::Linkd>, directory: Directory, shutdown: Shutdown) {
-    if let Err(error) = shutdown.run(|| async { linkd.close_port() }, || async { Ok(()) }).await {
+/// Stops one node of the cluster when an operator says so; the others go on.
+async fn end_when_told<F: Future<Output = ()>>(
+    shutdown: Shutdown,
+    directory: Directory,
+    close: impl FnOnce() + Send,
+    stop: impl FnOnce() -> F,
+) {
+    if let Err(error) = shutdown.run(|| async { close() }, || async { Ok(()) }).await {
         tracing::warn!(%error, "the stop was not clean");
     }
-    linkd.stop().await;
+    stop().await;
     directory.leave().await;
 }
 

@@ -46,7 +46,7 @@ pub struct Options {
     /// Only the bots' summary on standard output, as one JSON object.
     #[arg(long)]
     pub json: bool,
-    /// The first of the ports: gateways on +10 and +12, the directory on +20, ops from +0. 0 takes free ones.
+    /// The first of the ports: gateways on +10 and +12, the directory on +20, the arbiter on +30, ops from +0. 0 takes free ones.
     #[arg(long, default_value_t = 7700)]
     pub base_port: u16,
     /// A folder of certificates, made when it is empty, so that other processes can join. Without it the nodes'

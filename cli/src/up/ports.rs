@@ -30,6 +30,14 @@ impl Ports {
         self.at(0, 0)
     }
 
+    pub fn arbiter(self) -> SocketAddr {
+        self.at(30, 0)
+    }
+
+    pub fn arbiter_ops(self) -> SocketAddr {
+        self.at(1, 0)
+    }
+
     pub fn linkd_clients(self, instance: u16) -> SocketAddr {
         self.at(10, instance)
     }
@@ -65,6 +73,7 @@ mod tests {
         assert_eq!((ports.linkd_clients(0).port(), ports.linkd_clients(1).port()), (7710, 7810));
         assert_eq!((ports.linkd_websockets(0).port(), ports.linkd_websockets(1).port()), (7711, 7811));
         assert_eq!((ports.directory().port(), ports.provider_ops(1).port()), (7720, 7803));
+        assert_eq!((ports.arbiter().port(), ports.arbiter_ops().port()), (7730, 7701));
         assert_eq!(Ports::new(0).linkd_ops(3).port(), 0);
     }
 }

@@ -9,6 +9,7 @@ mod clock;
 mod cluster;
 mod data;
 mod doors;
+mod holder;
 mod identity;
 mod javascript;
 mod process;

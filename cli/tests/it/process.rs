@@ -79,6 +79,23 @@ impl Process {
         }
     }
 
+    /// Waits for a line that contains `text`; false: it ended without one.
+    pub fn is_ready(&mut self, text: &str) -> bool {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    self.seen.push(line);
+                    if self.seen.last().is_some_and(|line| line.contains(text)) {
+                        return true;
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) => panic!("no end and no {text:?}; seen {:#?}", self.seen),
+            }
+        }
+    }
+
     /// Everything that it has said so far.
     pub fn said(&mut self) -> &[String] {
         self.seen.extend(self.lines.try_iter());

@@ -36,6 +36,14 @@ fn linkd_args(directory: &str) -> Vec<String> {
     args
 }
 
+fn arbiter(directory: &str) -> Process {
+    let directory = format!("node.directory=[\"{directory}\"]");
+    let sets = ["global_cache.listen=127.0.0.1:0", "node.ops=127.0.0.1:0", "node.insecure=true", &directory];
+    let mut args = vec!["global-cache", "--profile", "dev"];
+    sets.iter().for_each(|set| args.extend(["--set", set]));
+    Process::start(&args)
+}
+
 fn linkd(directory: &str) -> Process {
     let args = linkd_args(directory);
     Process::start(&args.iter().map(String::as_str).collect::<Vec<_>>())
@@ -100,12 +108,20 @@ async fn a_node_is_stopped_and_then_the_whole_cluster_in_order() {
         Process::start(&args.iter().map(String::as_str).collect::<Vec<_>>())
     });
     linkds.iter_mut().for_each(|linkd| drop(linkd.wait_for("linkd ready")));
+    let mut arbiter = arbiter(&addr);
+    // In the profile `dev` nobody waits for a grace.
+    let line = arbiter.wait_for("global-cache ready");
+    assert!(!line.contains("grants in"), "{line}");
     let (code, out, err) = output(&["stop", "linkd-2", "--json", "--ops", &ops]);
     assert_eq!((code, out.trim()), (0, r#"{"stopped":["linkd-2"]}"#), "{err}");
     assert!(linkds[1].end().success());
     let (code, out, err) = output(&["stop", "--all", "--json", "--ops", &ops]);
-    assert_eq!((code, out.trim()), (0, r#"{"stopped":["linkd-1","service-manager-1"]}"#), "{err}");
-    assert!(linkds[0].end().success() && directory.end().success());
+    assert_eq!(
+        (code, out.trim()),
+        (0, r#"{"stopped":["linkd-1","global-cache-1","service-manager-1"]}"#),
+        "{err}"
+    );
+    assert!(linkds[0].end().success() && arbiter.end().success() && directory.end().success());
 }
 
 /// It takes as many files as it may, and says so when they are too few for the connections it would hold.

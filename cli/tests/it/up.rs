@@ -24,8 +24,8 @@ fn it_starts_in_order_and_stops_in_order_on_one_signal() {
             .filter(|line| line.contains(" ready ") || line.ends_with(" stopped"))
             .filter_map(|line| line.split_whitespace().next())
             .collect();
-        let ups = ["service-manager-1", "linkd-1", "linkd-2", "game-1", "game-2"];
-        let downs = ["game-1", "game-2", "linkd-1", "linkd-2", "service-manager-1"];
+        let ups = ["service-manager-1", "global-cache-1", "linkd-1", "linkd-2", "game-1", "game-2"];
+        let downs = ["game-1", "game-2", "linkd-1", "linkd-2", "global-cache-1", "service-manager-1"];
         assert_eq!(order, [ups, downs].concat(), "{:#?}", up.seen);
     }
 }
@@ -39,7 +39,7 @@ fn status_topology_and_kick_find_every_node() {
     let (code, out, err) = output(&["status", "--json", "--ops", &ops]);
     assert_eq!(code, 0, "{err}");
     let status: Value = serde_json::from_str(&out).unwrap();
-    for node in ["service-manager-1", "linkd-1", "linkd-2", "game-1", "game-2"] {
+    for node in ["service-manager-1", "global-cache-1", "linkd-1", "linkd-2", "game-1", "game-2"] {
         assert!(status.get(node).is_some_and(|s| s.get("error").is_none()), "{node}: {out}");
     }
     let (code, out, _) = output(&["topology", "--json", "--ops", &ops]);
@@ -48,6 +48,10 @@ fn status_topology_and_kick_find_every_node() {
     let (code, out, _) = output(&["kick", "nobody", "--json", "--ops", &ops]);
     assert_eq!((code, out.trim()), (0, r#"{"kicked":0,"linkds":2}"#));
     assert_eq!(output(&["status", "--ops", &ops]).0, 0);
+    let (code, out, err) = output(&["locks", "top", "--json", "--ops", &ops]);
+    assert_eq!((code, out.trim()), (0, "[]"), "{err}");
+    let (code, out, err) = output(&["lookup", "record", "7", "role/1", "--ops", &ops]);
+    assert_eq!((code, out.trim()), (0, "7 role/1  held by nobody, says global-cache-1"), "{err}");
 }
 
 /// Holds: Z-33, Q62.

@@ -156,6 +156,22 @@ impl Arbiter {
         holders.as_slice().iter().filter_map(holder).collect()
     }
 
+    /// Who waits for a record, and for what; first who is served next.
+    pub fn waiting(&self, key: Key) -> Vec<(&base::NodeId, Mode)> {
+        let op = self.keys.find(key).and_then(|at| self.ops.at(self.keys.at(at).op));
+        let waiters = op.into_iter().flat_map(|op| op.waiters());
+        let waiter = |waiter: &op::Waiter| {
+            let session = self.sessions.living(waiter.session.slot)?;
+            Some((&session.node, waiter.ask.want))
+        };
+        waiters.filter_map(waiter).collect()
+    }
+
+    /// Until then nothing is granted.
+    pub fn opens(&self) -> Mono {
+        self.opens
+    }
+
     /// The grace is over: from now on nobody writes under what an earlier life of the arbiter granted.
     fn open(&mut self, now: Mono) {
         if !self.open && now >= self.opens {

@@ -132,12 +132,12 @@ impl Handler for Inbound {
             cache::ACQUIRE => {
                 let session = self.session()?;
                 let asks = cache::asks(frame.body, |ask| {
-                    let key = Key(cache::record(ask.key));
+                    let (key, raw) = (Key(cache::record(ask.key)), ask.key);
                     let have = Some(ask.have).filter(|seq| *seq > 0).map(Seq);
                     // What is no mode is refused by the core, by its request.
                     let want = read_mode(ask.want).unwrap_or(Mode::Invalid);
                     let ask = Ask { request: RequestId(ask.request.0), key, want, have };
-                    hub.step(Event::Acquire { session, ask });
+                    hub.acquire(session, ask, raw);
                 });
                 asks.map_err(|error| match error {
                     cache::BadBody::Key(_) => refused(&code::KEY_INVALID, &error),

@@ -14,7 +14,11 @@ use wire::cache::{self, message, mode};
 use wire::code::{self, Code};
 use wire::node::Meta;
 
-use crate::arbiter::{Action, Arbiter, Denied, Event, Evicted, Grant, Mode, Refused, SessionId, Status};
+use super::ask::{Lock, Record};
+use crate::arbiter::{
+    Action, Arbiter, Ask, Denied, Event, Evicted, Grant, Key, Mode, Refused, SessionId, Status,
+};
+use crate::hot::Hot;
 
 /// How long the last words of a stop may take.
 const GOODBYE: Duration = Duration::from_millis(500);
@@ -29,6 +33,8 @@ pub(super) struct Hub {
 
 struct Inner {
     arbiter: Arbiter,
+    /// The core knows records by their hashes; operators want their keys.
+    hot: Hot,
     terms: Terms,
     open: BTreeMap<Generation, Open>,
     /// The connection of the session in each slot, with the session's number.
@@ -48,7 +54,8 @@ struct Open {
 impl Hub {
     pub fn new(arbiter: Arbiter, clock: Clock, terms: Terms) -> Self {
         let (open, slots, dirty, actions) = (BTreeMap::new(), Vec::new(), Vec::new(), Vec::new());
-        let inner = Inner { arbiter, terms, open, slots, dirty, asking: None, actions };
+        let hot = Hot::new(clock.now());
+        let inner = Inner { arbiter, hot, terms, open, slots, dirty, asking: None, actions };
         Self { inner: RefCell::new(inner), clock, generations: Cell::new(0), gone: Notify::new() }
     }
 
@@ -82,6 +89,30 @@ impl Hub {
 
     pub fn step(&self, event: Event) {
         self.inner.borrow_mut().step(&self.clock, event);
+    }
+
+    /// A record is asked for. One that is not to be had at once is counted by its key.
+    pub fn acquire(&self, session: SessionId, ask: Ask, key: &[u8]) {
+        let mut inner = self.inner.borrow_mut();
+        if inner.step(&self.clock, Event::Acquire { session, ask }) {
+            inner.hot.contended(self.clock.now(), key);
+        }
+    }
+
+    /// The records that are waited for most.
+    pub fn locks(&self, most: usize) -> Vec<Lock> {
+        let mut inner = self.inner.borrow_mut();
+        let hottest = inner.hot.top(self.clock.now(), most);
+        let arbiter = &inner.arbiter;
+        let lock = |one: crate::hot::Hottest| {
+            let record = Record::of(arbiter, Key(cache::record(&one.key)), Lock::NAMES_MAX);
+            Lock { key: one.key, per_second: one.per_second, record }
+        };
+        hottest.into_iter().map(lock).collect()
+    }
+
+    pub fn record(&self, key: &[u8]) -> Record {
+        Record::of(&self.inner.borrow().arbiter, Key(cache::record(key)), Record::NAMES_MAX)
     }
 
     /// An event that is a call, answered by what the core says of it.
@@ -123,13 +154,19 @@ impl Hub {
 }
 
 impl Inner {
-    fn step(&mut self, clock: &Clock, event: Event) {
+    /// Says whether nothing was answered: what was asked for waits, or too much waits already.
+    fn step(&mut self, clock: &Clock, event: Event) -> bool {
         let mut actions = std::mem::take(&mut self.actions);
         self.arbiter.step(clock.now(), event, &mut actions);
+        let mut unanswered = true;
         for action in actions.drain(..) {
+            let asks_others =
+                matches!(&action, Action::Reduce { .. } | Action::Deny { why: Denied::Busy, .. });
+            unanswered &= asks_others;
             self.perform(clock, action);
         }
         self.actions = actions;
+        unanswered
     }
 
     fn flush(&mut self) {
@@ -170,7 +207,9 @@ impl Inner {
             Action::Close { conn } => self.close(conn),
             Action::Grant { session, request, grant } => self.grant(session, request.0, &grant),
             Action::Deny { session, request, why, retry_after } => {
-                let (code, retry_after_ms) = (denial(why).number, millis(retry_after));
+                let denial = denial(why);
+                metrics::counter!("linkstead_arbiter_denied_total", "code" => denial.name).increment(1);
+                let (code, retry_after_ms) = (denial.number, millis(retry_after));
                 let head = cache::Deny { request: request.0, code, retry_after_ms }.encode();
                 self.say(session, cache::DENY, &head, &[]);
             }

@@ -86,6 +86,20 @@ impl Client {
         self.read(&json)
     }
 
+    /// The records of an arbiter that are waited for most, an array of objects.
+    pub async fn locks(&mut self, count: u32) -> Result<Value, AdminError> {
+        let reply = self.stub.locks(request(msg::LocksRequest { count })).await;
+        let json = reply.map_err(|status| self.refused(&status))?.into_inner().json;
+        self.read(&json)
+    }
+
+    /// Who holds a record of an arbiter and who waits for it. `key`: the table's id in 4 bytes, and the record's key.
+    pub async fn record(&mut self, key: Vec<u8>) -> Result<Value, AdminError> {
+        let reply = self.stub.record(request(msg::RecordRequest { key: key.into() })).await;
+        let json = reply.map_err(|status| self.refused(&status))?.into_inner().json;
+        self.read(&json)
+    }
+
     /// Begins the node's stop; true when it had begun already.
     pub async fn stop(&mut self, now: bool) -> Result<bool, AdminError> {
         let reply = self.stub.stop(request(msg::StopRequest { now })).await;

@@ -97,6 +97,16 @@ impl Provider {
         self.link.refuse(frame.meta.call, code, "the test says so").expect("it is connected");
     }
 
+    /// Waits for the next Send, whatever else comes before it.
+    pub async fn next_send(&mut self) -> Owned {
+        loop {
+            let frame = self.frame().await;
+            if frame.meta.kind == link::SEND {
+                return frame;
+            }
+        }
+    }
+
     /// Waits for the next Send.
     pub async fn sent(&mut self) -> Sent {
         let frame = self.next().await;

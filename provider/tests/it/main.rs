@@ -7,4 +7,5 @@ mod links;
 mod requests;
 mod starting;
 mod stopping;
+mod transactions;
 mod ui;

@@ -13,7 +13,7 @@ use wire::link::{self, message};
 use crate::game::{Hall, game, word};
 use crate::linkd::{Gateway, pair, until};
 
-const PATIENT: Budgets = Budgets {
+pub const PATIENT: Budgets = Budgets {
     propagation: Span::ZERO,
     close: Span::secs(2),
     drain: Span::secs(20),

@@ -1,5 +1,6 @@
 //! The arbiter as a provider sees it: words to it, words from it, and a session with a lease in between.
 
+pub mod client;
 pub mod embedded;
 pub mod session;
 
@@ -95,6 +96,7 @@ pub trait Hear: Send + Sync {
 
     /// A later life of the arbiter has let us in while our lease had not ended: what is held may be reasserted under the new
     /// fence. Commits rest from now on until [`extended`](Self::extended), which comes when each reassertion is answered.
+    /// Called again when the connection was lost before.
     fn reopened(&self, epoch: Epoch, fence: Fence) -> Vec<Word>;
 
     /// The same session goes on over another connection: whatever was asked and not answered is asked again.

@@ -11,6 +11,7 @@
 mod error;
 mod layout;
 mod local;
+mod open;
 
 use std::ops::Bound;
 use std::pin::Pin;
@@ -21,6 +22,7 @@ use store::StoreId;
 
 pub use error::BackendError;
 pub use local::Local;
+pub use open::{LocalError, LocalKind, open};
 
 /// A record's key has at most these bytes.
 pub const KEY_BYTES_MAX: usize = 1_024;

@@ -12,8 +12,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::cache::cell::CellRef;
 
-/// Lists, so that threads rarely wait for each other's.
-const LISTS: usize = 16;
+/// Places of threads, so that they rarely wait for each other's lists.
+pub const PLACES: usize = 16;
 /// Records that the open cut may have before commits wait until it is taken.
 pub const RECORDS_MAX: usize = 32_768;
 /// And bytes of them, as far as they are known.
@@ -76,7 +76,7 @@ impl std::fmt::Debug for crate::cache::cell::Cell {
 
 impl Default for Open {
     fn default() -> Self {
-        let lists = (0..LISTS).map(|_| CachePadded::default()).collect();
+        let lists = (0..PLACES).map(|_| CachePadded::default()).collect();
         Self {
             // What was never committed has cut 0.
             cut: AtomicU64::new(1),
@@ -152,8 +152,8 @@ fn parity(cut: u64) -> usize {
 }
 
 /// Each thread its own, as long as there are enough.
-fn place() -> usize {
+pub fn place() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static PLACE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % LISTS);
+    thread_local!(static PLACE: usize = NEXT.fetch_add(1, Ordering::Relaxed) % PLACES);
     PLACE.with(|place| *place)
 }

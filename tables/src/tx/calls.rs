@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use base::fault::panic_text;
 use parking_lot::Mutex;
@@ -37,6 +37,11 @@ impl Registered {
         self.always.extend(self.abort.drain(abort.min(self.abort.len())..));
     }
 
+    /// Nothing happens after a commit.
+    pub fn is_quiet(&self) -> bool {
+        self.commit.is_empty() && self.always.is_empty()
+    }
+
     /// What happens now that it is committed.
     pub fn committed(&mut self) -> impl Iterator<Item = Call> + '_ {
         self.abort.clear();
@@ -54,6 +59,8 @@ impl Registered {
 #[derive(Default)]
 pub struct Calls {
     queue: Mutex<VecDeque<Call>>,
+    /// How many wait: what everybody looks at.
+    waiting: AtomicUsize,
     running: AtomicBool,
     panics: AtomicU64,
 }
@@ -61,21 +68,30 @@ pub struct Calls {
 impl Calls {
     /// Behind those of earlier commits. The caller has locked what it has committed.
     pub(super) fn push(&self, calls: impl IntoIterator<Item = Call>) {
-        self.queue.lock().extend(calls);
+        let mut queue = self.queue.lock();
+        queue.extend(calls);
+        self.waiting.store(queue.len(), Ordering::Release);
     }
 
     /// Runs what there is, unless somebody does already: that one runs these too. Without locks.
     pub(crate) fn run(&self) {
-        while !self.queue.lock().is_empty() {
+        while self.waiting.load(Ordering::Acquire) > 0 {
             if self.running.swap(true, Ordering::Acquire) {
                 return;
             }
             loop {
-                let Some(call) = self.queue.lock().pop_front() else { break };
+                let Some(call) = self.next() else { break };
                 self.call(call);
             }
             self.running.store(false, Ordering::Release);
         }
+    }
+
+    fn next(&self) -> Option<Call> {
+        let mut queue = self.queue.lock();
+        let call = queue.pop_front();
+        self.waiting.store(queue.len(), Ordering::Release);
+        call
     }
 
     fn call(&self, call: Call) {

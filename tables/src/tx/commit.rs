@@ -62,16 +62,12 @@ impl Entry {
         }
         if cell.holds(self.stamp, term) { Ok(()) } else { Err(Stop::Conflict) }
     }
-
-    fn bytes(&self) -> usize {
-        self.value.as_ref().map_or(0, |value| value.bytes())
-    }
 }
 
 impl Tx {
     /// Ends the run: its code has succeeded, or not.
     pub(crate) fn finish(&mut self, succeeded: bool) -> Finish {
-        if !self.wants.is_empty() {
+        if !self.wants.is_empty() || !self.chores.is_empty() {
             return Finish::NotYet;
         }
         if let Some(error) = &self.refused {
@@ -86,7 +82,7 @@ impl Tx {
         match finish {
             Finish::Committed(_) if !succeeded => Finish::Aborted,
             Finish::Committed(_) if !written => {
-                self.cache.calls.push(self.calls.committed());
+                self.call();
                 finish
             }
             _ => finish,
@@ -96,6 +92,13 @@ impl Tx {
     /// The records that it has read or written, and how it uses each.
     pub(crate) fn touched(&self) -> Vec<(CellRef, Mode)> {
         self.set.entries.iter().map(|entry| (entry.cell.clone(), entry.mode())).collect()
+    }
+
+    /// What is to happen after the commit is in its place among what others want to happen.
+    fn call(&mut self) {
+        if !self.calls.is_quiet() {
+            self.cache.calls.push(self.calls.committed());
+        }
     }
 
     fn stopped(&mut self, at: usize, stop: Stop) -> Finish {
@@ -137,8 +140,9 @@ impl Tx {
     }
 
     fn finish_write(&mut self) -> Finish {
-        for entry in self.set.entries.iter().filter(|entry| entry.written) {
-            let bytes = entry.bytes();
+        for entry in self.set.entries.iter_mut().filter(|entry| entry.written) {
+            let bytes = entry.value.as_ref().map_or(0, |value| value.bytes());
+            entry.bytes = bytes;
             if bytes > RECORD_BYTES_MAX {
                 let table = entry.cell.lock().shelf.meta().name;
                 return Finish::Refused(Error::TooLarge { table, bytes });
@@ -193,7 +197,7 @@ impl Tx {
             return Finish::NotYet;
         }
         let cut = self.install(locked, order, shared);
-        self.cache.calls.push(self.calls.committed());
+        self.call();
         let waits = shared && self.durability == Durability::Sync;
         Finish::Committed(Committed { cut, losses, waits })
     }
@@ -216,7 +220,7 @@ impl Tx {
                 cache.calls.push([tell]);
             }
             match &mut joined {
-                Some(joined) if !cell.own => first |= write(cell, &entry.cell, value, joined),
+                Some(joined) if !cell.own => first |= write(cell, entry, value, joined),
                 _ => cell.set_own(value),
             }
         }
@@ -233,11 +237,10 @@ impl Tx {
 }
 
 /// True: nothing was waiting to be written.
-fn write(cell: &mut Cell, name: &CellRef, value: Held, joined: &mut Joined<'_>) -> bool {
-    let bytes = value.as_ref().map_or(0, |value| value.bytes());
+fn write(cell: &mut Cell, entry: &Entry, value: Held, joined: &mut Joined<'_>) -> bool {
     if !cell.commit(value, joined.cut) {
         return false;
     }
-    let grown = cell.weigh(bytes);
-    joined.add(name.clone(), bytes, grown)
+    let grown = cell.weigh(entry.bytes);
+    joined.add(entry.cell.clone(), entry.bytes, grown)
 }

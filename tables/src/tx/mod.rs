@@ -18,7 +18,10 @@ mod savepoint;
 mod set;
 
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::sync::Arc;
+
+use crossbeam::utils::CachePadded;
 
 use crate::arbiter::Mode;
 use crate::backend::KEY_BYTES_MAX;
@@ -29,8 +32,9 @@ use crate::record::Durability;
 
 pub use calls::Calls;
 pub use commit::{Committed, Finish};
-pub use queue::Queue;
-pub use run::{Attempt, OVERTAKEN_MAX, Options, RUN_TIMEOUT};
+pub use queue::{Queue, Queued};
+pub use run::{Attempt, End, OVERTAKEN_MAX, Options, RUN_TIMEOUT};
+pub(crate) use run::{First, first};
 pub use savepoint::Savepoint;
 use set::Set;
 
@@ -49,12 +53,40 @@ pub enum Level {
     Dirty,
 }
 
+/// A cache as one thread's transactions know it. Each thread has its own, so that they do not count in one place whoever
+/// uses the cache.
+#[derive(Debug, Clone)]
+pub struct Home(Arc<CachePadded<Arc<Cache>>>);
+
+impl Home {
+    pub fn new(cache: Arc<Cache>) -> Self {
+        Self(Arc::new(CachePadded::new(cache)))
+    }
+
+    pub fn cache(&self) -> &Arc<Cache> {
+        &self.0
+    }
+}
+
+impl std::ops::Deref for Home {
+    type Target = Cache;
+
+    fn deref(&self) -> &Cache {
+        &self.0
+    }
+}
+
+/// Something that a run waits for beside records.
+type Chore = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
 /// One run of a transaction. See [`Table`](crate::Table) for what can be done with it.
 pub struct Tx {
-    cache: Arc<Cache>,
+    cache: Home,
     level: Level,
     set: Box<Set>,
     pub(crate) wants: Vec<(CellRef, Mode)>,
+    /// What is to be done before it runs again.
+    chores: Vec<Chore>,
     durability: Durability,
     calls: calls::Registered,
     /// What can't be committed whatever the code makes of it.
@@ -71,17 +103,24 @@ impl std::fmt::Debug for Tx {
 }
 
 impl Tx {
-    pub(crate) fn new(cache: Arc<Cache>, level: Level) -> Self {
+    pub fn new(cache: Home, level: Level) -> Self {
         let set = SPARE.with(|spare| spare.try_borrow_mut().ok().and_then(|mut spare| spare.take()));
         Self {
             cache,
             level,
             set: set.unwrap_or_default(),
             wants: Vec::new(),
+            chores: Vec::new(),
             durability: Durability::Memory,
             calls: calls::Registered::default(),
             refused: None,
         }
+    }
+
+    /// It runs again when this is done; what to give on until then.
+    pub(crate) fn wait_for(&mut self, chore: Chore) -> Error {
+        self.chores.push(chore);
+        Error::NotYet
     }
 
     /// Its answer waits for at least this, whatever it writes.
@@ -101,7 +140,7 @@ impl Tx {
 
     /// A table of another database can't be part of it.
     pub(crate) fn check_home(&mut self, cache: &Arc<Cache>) -> Result<(), Error> {
-        if Arc::ptr_eq(&self.cache, cache) {
+        if Arc::ptr_eq(self.cache.cache(), cache) {
             return Ok(());
         }
         let (one, other) = (self.cache.storage(), cache.storage());

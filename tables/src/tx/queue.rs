@@ -1,6 +1,8 @@
 //! Who has failed too often waits for his turn: those who use the same records then run one after another.
 
-use tokio::sync::{Mutex, MutexGuard};
+use std::sync::Arc;
+
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// Places to queue at; records that share one wait for each other without need, and nothing worse.
 const PLACES: usize = 1_024;
@@ -8,26 +10,32 @@ const PLACES: usize = 1_024;
 /// See the module.
 #[derive(Debug)]
 pub struct Queue {
-    places: Box<[Mutex<()>]>,
+    places: Box<[Arc<Mutex<()>>]>,
+}
+
+/// Places in the queue; they are others' when this is dropped.
+#[derive(Debug, Default)]
+pub struct Queued {
+    _guards: Vec<OwnedMutexGuard<()>>,
 }
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { places: (0..PLACES).map(|_| Mutex::default()).collect() }
+        Self { places: (0..PLACES).map(|_| Arc::default()).collect() }
     }
 }
 
 impl Queue {
     /// Waits for the turn at all records, in an order that is the same for everybody. It is over when the guards are
     /// dropped. Fair: who came first has the first turn.
-    pub(super) async fn turn(&self, records: impl Iterator<Item = usize>) -> Vec<MutexGuard<'_, ()>> {
+    pub(super) async fn turn(&self, records: impl Iterator<Item = usize>) -> Queued {
         let mut places: Vec<usize> = records.map(|address| (address >> 6) % PLACES).collect();
         places.sort_unstable();
         places.dedup();
         let mut guards = Vec::with_capacity(places.len());
         for place in places {
-            guards.push(self.places[place].lock().await);
+            guards.push(self.places[place].clone().lock_owned().await);
         }
-        guards
+        Queued { _guards: guards }
     }
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use base::{Mono, Span};
 use parking_lot::Mutex;
-use tokio::sync::MutexGuard;
 
 use super::calls::Call;
-use super::{Committed, Finish, Level, Tx};
+use super::queue::Queued;
+use super::{Chore, Committed, Finish, Home, Level, Tx};
 use crate::arbiter::Mode;
 use crate::cache::Cache;
 use crate::cache::cell::{CellRef, address};
@@ -85,7 +85,7 @@ impl Drop for Aborts {
 ///
 /// Each run begins with [`begin`](Self::begin) and ends with [`end`](Self::end), until that says that it is over.
 pub struct Attempt {
-    cache: Arc<Cache>,
+    cache: Home,
     options: Options,
     runs: u32,
     /// Runs that were overtaken, or that lost a record again which they had waited for.
@@ -110,7 +110,7 @@ pub enum End {
 }
 
 impl Attempt {
-    pub fn new(cache: Arc<Cache>, options: Options) -> Self {
+    pub fn new(cache: Home, options: Options) -> Self {
         let (waited, turns, last) = (BTreeSet::new(), Vec::new(), Vec::new());
         Self { cache, options, runs: 0, overtaken: 0, waited, until: None, turns, aborts: None, last }
     }
@@ -150,6 +150,7 @@ impl Attempt {
             other => {
                 self.keep_aborts(tx);
                 Err(match other {
+                    Finish::NotYet if !tx.chores.is_empty() => Again::Chores(std::mem::take(&mut tx.chores)),
                     Finish::NotYet => Again::Records(std::mem::take(&mut tx.wants)),
                     Finish::NoLease => Again::Lease,
                     _ => Again::Queue,
@@ -179,7 +180,7 @@ impl Attempt {
                 wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(cell.lock().record) || late)
             }
             Again::Queue => true,
-            Again::Lease => false,
+            Again::Lease | Again::Chores(_) => false,
         };
         self.overtaken += u32::from(again_late);
         if self.overtaken >= OVERTAKEN_MAX {
@@ -204,7 +205,7 @@ impl Attempt {
     async fn wait(&mut self, again: Again) -> Result<(), Error> {
         match again {
             Again::Records(wants) if self.overtaken < OVERTAKEN_FREE => {
-                let turn = Turn::take(&self.cache, wants);
+                let turn = Turn::take(self.cache.cache(), wants);
                 turn.waiter.wait().await?;
                 self.turns.push(turn);
             }
@@ -215,9 +216,14 @@ impl Attempt {
                 all.sort_by_key(|(cell, mode)| (cell.lock().record, std::cmp::Reverse(*mode)));
                 all.dedup_by_key(|(cell, _)| address(cell));
                 for want in all {
-                    let turn = Turn::take(&self.cache, vec![want]);
+                    let turn = Turn::take(self.cache.cache(), vec![want]);
                     turn.waiter.wait().await?;
                     self.turns.push(turn);
+                }
+            }
+            Again::Chores(chores) => {
+                for chore in chores {
+                    chore.await?;
                 }
             }
             Again::Lease => self.cache.leased().await,
@@ -233,23 +239,37 @@ impl Attempt {
         self.last = tx.touched();
     }
 
-    /// The places in the queue of whoever has run too often.
-    async fn queue<'q>(&self, cache: &'q Cache) -> Vec<MutexGuard<'q, ()>> {
-        if self.overtaken < OVERTAKEN_FREE || self.last.is_empty() {
-            return Vec::new();
-        }
-        cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await
+    /// Waits until another run may begin; what is given is kept until it has ended.
+    pub async fn turn(&mut self) -> Result<Queued, Error> {
+        let now = self.cache.now();
+        let until = *self.until.get_or_insert(now + self.options.timeout);
+        let cache = self.cache.cache().clone();
+        let turn = async {
+            cache.may_begin().await?;
+            if self.overtaken < OVERTAKEN_FREE || self.last.is_empty() {
+                return Ok(Queued::default());
+            }
+            Ok(cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await)
+        };
+        let waited = tokio::time::timeout(until.since(now).into(), turn).await;
+        waited.unwrap_or(Err(Error::Timeout(self.options.timeout)))
+    }
+
+    /// Waits until a commit is as durable as it must be before anybody hears of it.
+    ///
+    /// Errors: [`Error::Unknown`].
+    pub async fn durable(&self, committed: Committed) -> Result<(), Error> {
+        self.cache.durable(committed).await
     }
 
     fn abort(&self, tx: &mut Tx) {
-        self.cache.calls.push(tx.calls.aborted());
-        self.cache.calls.run();
+        abort(&self.cache, tx);
     }
 
     fn keep_aborts(&mut self, tx: &mut Tx) {
         self.forget_aborts();
         let calls = Mutex::new(tx.calls.aborted());
-        self.aborts = Some(Aborts { cache: self.cache.clone(), calls });
+        self.aborts = Some(Aborts { cache: self.cache.cache().clone(), calls });
     }
 
     /// The run that came after has its own.
@@ -265,9 +285,7 @@ impl Attempt {
         mut code: impl FnMut(&mut Tx) -> Result<T, E>,
     ) -> Result<T, E> {
         loop {
-            self.cache.may_begin().await.map_err(E::from)?;
-            let cache = self.cache.clone();
-            let queued = self.queue(&cache).await;
+            let queued = self.turn().await.map_err(E::from)?;
             let mut tx = self.begin();
             let ran = catch_unwind(AssertUnwindSafe(|| code(&mut tx)));
             let succeeded = matches!(ran, Ok(Ok(_)));
@@ -287,9 +305,51 @@ impl Attempt {
     }
 }
 
+fn abort(cache: &Cache, tx: &mut Tx) {
+    cache.calls.push(tx.calls.aborted());
+    cache.calls.run();
+}
+
+/// What a first run came to.
+pub enum First<T, E> {
+    /// It is over.
+    Over(Result<T, E>),
+    /// It is committed, and its answer waits.
+    Waits(Committed, Result<T, E>),
+    /// It was as if it had not run.
+    Again,
+}
+
+/// Runs `code` once, at once: what nearly every transaction comes to.
+pub fn first<T, E: From<Error>>(
+    home: Home,
+    options: Options,
+    code: &mut impl FnMut(&mut Tx) -> Result<T, E>,
+) -> First<T, E> {
+    if !home.may_begin_now() {
+        return First::Again;
+    }
+    let mut tx = Tx::new(home, options.level);
+    tx.require(options.durability);
+    let Ok(result) = catch_unwind(AssertUnwindSafe(|| code(&mut tx))) else { return First::Again };
+    match tx.finish(result.is_ok()) {
+        Finish::Committed(committed) => {
+            tx.cache.calls.run();
+            if committed.waits { First::Waits(committed, result) } else { First::Over(result) }
+        }
+        Finish::Aborted => {
+            let cache = tx.cache.clone();
+            abort(&cache, &mut tx);
+            First::Over(result)
+        }
+        _ => First::Again,
+    }
+}
+
 /// Why it is to be run again, but not at once.
 enum Again {
     Records(Vec<(CellRef, Mode)>),
+    Chores(Vec<Chore>),
     Lease,
     Queue,
 }
@@ -309,6 +369,10 @@ impl Cache {
             }
             changed.await;
         }
+    }
+
+    fn may_begin_now(&self) -> bool {
+        !self.is_stopping() && !self.pipeline.open.is_full()
     }
 
     /// Waits until there is room for another commit.

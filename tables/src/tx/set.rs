@@ -15,6 +15,8 @@ pub(super) struct Entry {
     /// As the run sees it.
     pub value: Held,
     pub written: bool,
+    /// Of the value, once it is known that it may be written.
+    pub bytes: usize,
     /// The number of the last undo that gives back an earlier value of it; 0: none.
     undo: usize,
 }
@@ -72,7 +74,7 @@ impl Set {
         if at >= SMALL {
             self.index.insert(address(&cell), at);
         }
-        self.entries.push(Entry { cell, stamp, value, written: false, undo: 0 });
+        self.entries.push(Entry { cell, stamp, value, written: false, bytes: 0, undo: 0 });
         at
     }
 

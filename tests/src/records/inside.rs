@@ -29,9 +29,9 @@ impl World {
         let clock = provider.clock;
         let Some(mut body) = provider.body.take() else { return };
         body.set_clock(clock.here(self.now));
-        let losses = sim::counts(&body.cache).losses.get();
         self.perform(&mut body, event);
-        self.settle(&mut body, losses);
+        self.settle(&mut body);
+        self.plan_ahead(&mut body);
         self.watch.ledger.minds.insert(place.who, body.mind(&self.keys, clock));
         self.see(&Seen::Minds);
         if body.left {
@@ -130,7 +130,6 @@ impl World {
     fn hear(&mut self, body: &mut Body, conn: ConnId, down: Down) {
         match down {
             Down::Welcome { sent, fence } => {
-                body.inside = true;
                 let welcome = Welcome { sent, fence, terms: Terms::DEFAULT };
                 self.session(body, session::Event::Welcome(welcome));
             }
@@ -173,14 +172,21 @@ impl World {
             }
             Action::Renew => self.up(body, Up::Renew { sent: here }),
             Action::Open { fence, until } => {
+                body.inside = true;
                 self.watch.ledger.opened(place, fence);
                 body.cache.opened(fence.epoch, fence, until);
             }
             Action::Reopen { fence } => self.reopen(body, fence),
-            Action::Resume => body.cache.resumed(),
+            Action::Resume => {
+                body.inside = true;
+                body.cache.resumed();
+            }
             Action::Extend { until } => body.cache.extended(until),
             Action::Release => body.cache.released(),
-            Action::Lose => body.cache.lost(),
+            Action::Lose => {
+                body.inside = false;
+                body.cache.lost();
+            }
             Action::Redial { after, .. } => {
                 self.hang_up(body);
                 let wait = after + self.rng.millis(1, 30);
@@ -192,9 +198,11 @@ impl World {
     }
 
     fn reopen(&mut self, body: &mut Body, fence: Fence) {
+        body.inside = true;
         self.watch.ledger.opened(body.place, fence);
-        // What was said before belongs to the session before.
         let words = body.cache.reopened(fence.epoch, fence);
+        // What it says by itself leaves before what it says for the asking.
+        self.settle(body);
         body.asserting = words.len();
         for word in words {
             self.up(body, Up::Word(word));
@@ -221,13 +229,13 @@ impl World {
     }
 
     /// What the cache has said is done, until it says nothing more.
-    fn settle(&mut self, body: &mut Body, mut losses: u64) {
+    fn settle(&mut self, body: &mut Body) {
         let place = body.place;
         loop {
             let said = body.hands.take();
             let lost = sim::counts(&body.cache).losses.get();
-            if lost != losses {
-                losses = lost;
+            if lost != body.losses {
+                body.losses = lost;
                 self.watch.ledger.lost(place);
             }
             let mut quiet = said.raises.is_empty() && said.loads.is_empty();
@@ -260,10 +268,9 @@ impl World {
                 self.after(wait, Item::In { place, event: Event::Abandon { fence } });
             }
             if quiet {
-                break;
+                return;
             }
         }
-        self.plan_ahead(body);
     }
 
     /// The session's next look at the clock, the steps of workers that need wait no longer, and the last step of a stop.

@@ -69,6 +69,8 @@ pub struct Body {
     /// Something came to be written meanwhile.
     pub more: Option<bool>,
     pub scratch: i64,
+    /// Sessions that the cache has dropped.
+    pub losses: u64,
     /// It begins nothing and writes what it has, to leave.
     pub stopping: bool,
     pub left: bool,
@@ -97,6 +99,7 @@ impl Body {
             writing: None,
             more: None,
             scratch: 0,
+            losses: 0,
             stopping: false,
             left: false,
         }

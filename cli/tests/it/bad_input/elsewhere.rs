@@ -34,6 +34,11 @@ pub const LIST: &[(&str, &str, &str)] = &[
         "linkd/tests/it/bad_input/readers.rs",
         "a provider that does not read: it needs a player who floods it",
     ),
+    (
+        "BI-082",
+        "global-cache/src/arbiter/tests/leaving.rs",
+        "an id in use: the directory lets one start of a node live, and the arbiter tells starts apart",
+    ),
     ("BI-116", "cli/tests/it/data.rs", "data folders: the directory's, as a process"),
     ("BI-117", "cli/tests/it/data.rs", "as BI-116"),
     ("BI-118", "cli/tests/it/data.rs", "as BI-116"),

@@ -33,6 +33,10 @@ pub fn run(table: &mut Table, directory: SocketAddr) {
     text(table, "BI-110", "port 65536", "[linkd]\nlisten = \"127.0.0.1:65536\"\n", &["linkd.listen"]);
     let order = ["service_manager.ttl", "3 x heartbeat"];
     text(table, "BI-111", "timers that can't work together", "[service_manager]\nttl = \"6s\"\n", &order);
+    let lease = ["linkstead.toml:2", "global_cache.eviction", "lease terms"];
+    text(table, "BI-111", "a lease that ends too late", "[global_cache]\neviction = \"9s\"\n", &lease);
+    let renewals = ["global_cache.renew", "a third"];
+    text(table, "BI-111", "renewals that come too late", "[global_cache]\nrenew = \"2s\"\n", &renewals);
     text(table, "BI-111", "stages beyond the grace", "[node]\ngrace = \"3s\"\n", &["node.grace"]);
     text(
         table,
@@ -50,6 +54,8 @@ pub fn run(table: &mut Table, directory: SocketAddr) {
     );
     let beyond = ["linkd.provider_listen", "loopback"];
     text(table, "BI-110", "providers beyond loopback", "[linkd]\nprovider_listen = \"0.0.0.0:1\"\n", &beyond);
+    let beyond = ["global_cache.listen", "loopback"];
+    text(table, "BI-110", "an arbiter beyond loopback", "[global_cache]\nlisten = \"0.0.0.0:1\"\n", &beyond);
     text(
         table,
         "BI-110",
@@ -59,6 +65,8 @@ pub fn run(table: &mut Table, directory: SocketAddr) {
     );
     let none = ["linkstead.toml:2", "provider.io_workers"];
     text(table, "BI-109", "a number that can't work", "[provider]\nio_workers = 0\n", &none);
+    let none = ["linkstead.toml:2", "global_cache.held_max"];
+    text(table, "BI-109", "an arbiter that may grant nothing", "[global_cache]\nheld_max = 0\n", &none);
     ports(table, directory);
     for (input, args) in [
         ("an unknown command", &["no-such-command"][..]),
@@ -84,6 +92,8 @@ fn ports(table: &mut Table, directory: SocketAddr) {
     for (role, key) in [
         ("service-manager", "service_manager.listen"),
         ("service-manager", "node.ops"),
+        ("global-cache", "global_cache.listen"),
+        ("global-cache", "node.ops"),
         ("linkd", "node.ops"),
         ("linkd", "linkd.listen"),
         ("linkd", "linkd.provider_listen"),
@@ -91,6 +101,7 @@ fn ports(table: &mut Table, directory: SocketAddr) {
         let (set, directory) = (format!("{key}={taken}"), format!("node.directory=[\"{directory}\"]"));
         let free = [
             "service_manager.listen=127.0.0.1:0",
+            "global_cache.listen=127.0.0.1:0",
             "linkd.listen=127.0.0.1:0",
             "linkd.provider_listen=127.0.0.1:0",
             "linkd.ws_listen=off",

@@ -29,7 +29,7 @@ struct Case {
     shows: Shows,
     /// What the hello says.
     says: (Role, &'static str),
-    /// What comes of it at the provider port, at the directory, and at the players' port, which asks for no certificate.
+    /// What comes of it at the provider port and at the arbiter's, at the directory, and at the players' port, which asks for no certificate.
     expected: [&'static str; 3],
 }
 
@@ -151,7 +151,20 @@ async fn at_provider_port(world: &World, case: &Case) -> String {
         Ok(shaken) => shaken,
         Err(label) => return label,
     };
-    match within(hello::offer(&mut stream, &proof, &ours(case.says), &[Role::Linkd])).await {
+    said(within(hello::offer(&mut stream, &proof, &ours(case.says), &[Role::Linkd])).await)
+}
+
+async fn at_arbiter(world: &World, case: &Case) -> String {
+    let stream = Tcp::dial(&world.arbiter.addr.to_string()).await.unwrap();
+    let (mut stream, proof) = match shake(&case.shows, &world.authority, stream).await {
+        Ok(shaken) => shaken,
+        Err(label) => return label,
+    };
+    said(within(hello::offer(&mut stream, &proof, &ours(case.says), &[Role::Arbiter])).await)
+}
+
+fn said(hello: Result<net::Peer, HelloError>) -> String {
+    match hello {
         Ok(_) => "admitted".to_owned(),
         Err(HelloError::RefusedByPeer(refusal)) => wire::Code::find(refusal.code).unwrap().name.to_owned(),
         Err(error) => error.label().to_owned(),
@@ -206,7 +219,11 @@ async fn each_port_takes_exactly_those_who_belong_there() {
             at_directory(&world, &case).await,
             at_players_port(&world, &case).await,
         ];
-        println!("{:<52} {}", case.name, found.join(", "));
+        let arbiter = at_arbiter(&world, &case).await;
+        println!("{:<52} {}, arbiter {arbiter}", case.name, found.join(", "));
+        if arbiter != case.expected[0] {
+            wrong.push(format!("{}: {arbiter} at the arbiter, not {}", case.name, case.expected[0]));
+        }
         if found != case.expected {
             wrong.push(format!("{}: {found:?}, not {:?}", case.name, case.expected));
         }

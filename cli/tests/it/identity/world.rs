@@ -44,6 +44,7 @@ pub struct World {
     pub directory: SocketAddr,
     pub linkd: Arc<linkd::Linkd>,
     pub game: Running,
+    pub arbiter: global_cache::Server,
     _over: CancellationToken,
 }
 
@@ -85,7 +86,15 @@ impl World {
         let config = linkstead::Config { max_online_new: u32::MAX, ..linkstead::Config::default() };
         let game = within(tavern::provider().start(config, env, over.clone())).await.unwrap();
         within(game.ready()).await;
-        Self { authority, directory, linkd, game, _over: over }
+        let env = global_cache::Env {
+            cluster: "test".into(),
+            node: id("global-cache-1"),
+            epoch: Epoch(1),
+            security: authority.security(Role::Arbiter, &id("global-cache-1")).unwrap(),
+        };
+        let config = global_cache::Config { listen: ANY, ..global_cache::Config::default() };
+        let arbiter = within(global_cache::start(&config, env)).await.unwrap();
+        Self { authority, directory, linkd, game, arbiter, _over: over }
     }
 
     pub async fn player(&self, account: &str) -> Result<Client, client::Error> {

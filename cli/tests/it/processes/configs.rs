@@ -29,6 +29,7 @@ fn the_units_start_these_files_and_wait_for_their_stops() {
     let grace: Duration = grace.trim_matches('"').parse::<node::config::Time>().unwrap().0;
     for (unit, file, files_min) in [
         ("linkstead-service-manager.service", "service-manager.toml", 10_000),
+        ("linkstead-global-cache.service", "global-cache.toml", 5_000),
         ("linkstead-linkd@.service", "linkd-%i.toml", 50_000),
         ("linkstead-game@.service", "game-%i.toml", 1_000),
     ] {

@@ -1,5 +1,6 @@
 //! The deployment of `examples/configs` as processes: in every order of starting, with kills under load, to the end.
 
+mod arbiter;
 mod configs;
 mod found;
 mod order;

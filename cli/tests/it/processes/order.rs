@@ -6,7 +6,7 @@ use client::Client;
 use tavern::Tavern;
 use tavern::messages::Login;
 
-use super::world::{DIRECTORY, NODES, World, ready};
+use super::world::{ARBITER, DIRECTORY, NODES, World, ready};
 use crate::process::{Process, output};
 
 /// A node that has to wait says so within this.
@@ -72,13 +72,20 @@ async fn without_a_directory(first: &[&'static str], rest: &[&'static str]) {
 /// Holds: Z-66, Z-20.
 #[tokio::test]
 async fn a_provider_that_is_first_waits_for_the_directory() {
-    without_a_directory(&["game-1", "game-2"], &[DIRECTORY, "linkd-1", "linkd-2"]).await;
+    without_a_directory(&["game-1", "game-2"], &[DIRECTORY, ARBITER, "linkd-1", "linkd-2"]).await;
 }
 
 /// Holds: Z-66.
 #[tokio::test]
 async fn linkds_that_are_first_wait_for_the_directory() {
-    without_a_directory(&["linkd-1", "linkd-2", "game-1"], &["game-2", DIRECTORY]).await;
+    without_a_directory(&["linkd-1", "linkd-2", "game-1"], &["game-2", DIRECTORY, ARBITER]).await;
+}
+
+/// Holds: Z-66.
+#[tokio::test]
+async fn an_arbiter_that_is_first_waits_for_the_directory_and_one_that_is_last_is_found() {
+    without_a_directory(&[ARBITER], &["game-1", DIRECTORY, "linkd-1", "game-2", "linkd-2"]).await;
+    without_a_directory(&["game-1"], &[DIRECTORY, "linkd-2", "linkd-1", "game-2", ARBITER]).await;
 }
 
 /// Holds: Z-66.
@@ -119,7 +126,7 @@ async fn providers_without_a_linkd_say_so_and_serve_when_one_comes() {
 #[tokio::test]
 async fn a_node_that_waits_stops_at_once() {
     let world = World::new();
-    for node in ["linkd-1", "game-1"] {
+    for node in ["linkd-1", "game-1", ARBITER] {
         let mut process = world.start(node);
         process.wait_within(NO_DIRECTORY, SAYS);
         let began = Instant::now();

@@ -24,7 +24,7 @@ async fn the_directory_is_killed_and_nobody_who_plays_notices() {
     let mut nodes = world.start_all();
     let players = Players::begin(&world, PLAYERS).await;
     let before = world.epochs();
-    assert_eq!(before.len(), 4, "{before:?}");
+    assert_eq!(before.len(), 5, "{before:?}");
 
     let mut directory = nodes.remove(DIRECTORY).unwrap();
     directory.signal("KILL");

@@ -1,9 +1,9 @@
-//! The documented order of stopping: providers, gateways, directory. Nothing is in doubt, and everybody ends with 0.
+//! The documented order of stopping: providers, gateways, the arbiter, the directory. Nothing is in doubt, and everybody ends with 0.
 
 use std::time::{Duration, Instant};
 
 use super::players::{Players, refused};
-use super::world::{DIRECTORY, World, ready};
+use super::world::{ARBITER, DIRECTORY, World, ready};
 
 const PLAYERS: usize = 16;
 const STOPS: Duration = Duration::from_secs(10);
@@ -35,6 +35,7 @@ async fn stopped_in_order_everybody_ends_cleanly_and_nothing_is_in_doubt() {
     assert_eq!(outcome.reconnects, 0, "a provider's end is no end of a connection");
     stop("linkd-1");
     stop("linkd-2");
+    stop(ARBITER);
     stop(DIRECTORY);
 }
 
@@ -46,7 +47,7 @@ async fn a_rolling_restart_leaves_everybody_served() {
     let world = World::new();
     let mut nodes = world.start_all();
     let players = Players::begin(&world, PLAYERS).await;
-    for node in [DIRECTORY, "game-1", "game-2", "linkd-1", "linkd-2"] {
+    for node in [DIRECTORY, ARBITER, "game-1", "game-2", "linkd-1", "linkd-2"] {
         let mut process = nodes.remove(node).unwrap();
         process.signal("TERM");
         assert_eq!(process.end().code(), Some(0), "{node}: {:#?}", process.seen);

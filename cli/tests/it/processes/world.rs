@@ -7,15 +7,20 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use base::NodeId;
 use client::{Options, Reconnect, Token};
+use net::Security;
+use net::hello::Role;
+use node::config::NodeConfig;
 use serde_json::Value;
 
 use crate::process::{Process, free_addr, linkstead, output};
 use crate::tickets::{signer, ticket_for};
 
 pub const DIRECTORY: &str = "service-manager";
+pub const ARBITER: &str = "global-cache";
 /// In the documented order.
-pub const NODES: [&str; 5] = [DIRECTORY, "linkd-1", "linkd-2", "game-1", "game-2"];
+pub const NODES: [&str; 6] = [DIRECTORY, ARBITER, "linkd-1", "linkd-2", "game-1", "game-2"];
 const CLUSTER: &str = "isles";
 
 pub fn configs() -> PathBuf {
@@ -26,6 +31,7 @@ pub fn configs() -> PathBuf {
 pub fn ready(node: &str) -> String {
     match node {
         DIRECTORY => "service-manager ready".to_owned(),
+        ARBITER => "global-cache ready".to_owned(),
         _ if node.starts_with("linkd") => "linkd ready".to_owned(),
         _ => format!("{node} ready"),
     }
@@ -50,7 +56,8 @@ impl World {
         run(&["cert", "init", "--dir", certs_text, "--cluster", CLUSTER]);
         for node in NODES {
             let (role, id) = match node {
-                DIRECTORY => ("directory", "service-manager-1"),
+                DIRECTORY => ("directory", id(node)),
+                ARBITER => ("arbiter", id(node)),
                 _ if node.starts_with("linkd") => ("linkd", node),
                 _ => ("provider", node),
             };
@@ -78,8 +85,10 @@ impl World {
                 tavern
             }
             (DIRECTORY, true) => linkstead(&["check-config", "--role", "directory"]),
+            (ARBITER, true) => linkstead(&["check-config", "--role", "arbiter"]),
             (_, true) => linkstead(&["check-config", "--role", "linkd"]),
             (DIRECTORY, false) => linkstead(&["service-manager"]),
+            (ARBITER, false) => linkstead(&["global-cache"]),
             _ if node.starts_with("linkd") => linkstead(&["linkd"]),
             _ => Command::new(tavern()),
         };
@@ -88,6 +97,20 @@ impl World {
             command.args(["--set", set]);
         }
         command
+    }
+
+    /// The program of a node that was started already, with an ops port of its own.
+    pub fn beside(&self, node: &'static str) -> Command {
+        let mut command = self.command(node, false);
+        command.args(["--set", "node.ops=127.0.0.1:0"]);
+        command
+    }
+
+    /// How a node of this id proves who it is.
+    pub fn proven(&self, role: Role, id: &NodeId) -> Security {
+        let mut config = NodeConfig { cluster: CLUSTER.to_owned(), ..NodeConfig::default() };
+        config.tls.dir = self.dir.path().join("certs");
+        node::tls::secure(&config, role, id).unwrap().security
     }
 
     /// Starts a node; it may have to wait.
@@ -135,8 +158,7 @@ impl World {
     pub fn status(&self, node: &str) -> Value {
         let (code, out, err) = output(&["status", "--ops", self.ops(node), "--json"]);
         let status: Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{code}: {out}{err}"));
-        let id = if node == DIRECTORY { "service-manager-1" } else { node };
-        status[id].clone()
+        status[id(node)].clone()
     }
 
     /// The epoch of each node that the directory lists.
@@ -150,6 +172,15 @@ impl World {
     }
 }
 
+/// The id of a node by the name of its file.
+pub fn id(node: &str) -> &str {
+    match node {
+        DIRECTORY => "service-manager-1",
+        ARBITER => "global-cache-1",
+        _ => node,
+    }
+}
+
 fn sets(node: &str, directory: &str, players: &[String; 2], ops: &str) -> Vec<String> {
     let mut sets = vec![
         format!("node.directory=[\"{directory}\"]"),
@@ -159,6 +190,7 @@ fn sets(node: &str, directory: &str, players: &[String; 2], ops: &str) -> Vec<St
     ];
     match node {
         DIRECTORY => sets.push(format!("service_manager.listen={directory}")),
+        ARBITER => sets.push("global_cache.listen=127.0.0.1:0".to_owned()),
         "linkd-1" | "linkd-2" => {
             let own = &players[usize::from(node == "linkd-2")];
             sets.push(format!("linkd.listen={own}"));
