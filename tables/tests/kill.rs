@@ -169,13 +169,13 @@ async fn killed(name: &str) {
     }
 }
 
-/// Holds: D4.
+/// Holds: I11, A39.
 #[tokio::test]
 async fn what_sled_acknowledged_survives_kill_9() {
     killed("sled").await;
 }
 
-/// Holds: D4.
+/// Holds: I11, A39.
 #[tokio::test]
 async fn what_redb_acknowledged_survives_kill_9() {
     killed("redb").await;

@@ -220,7 +220,8 @@ impl Permit {
             }
             Event::Renumbered { seq: None } => {
                 self.release(actions);
-                (self.seq, self.reduce) = (0, None);
+                // The next number is of another life of the arbiter, which begins to count anew.
+                (self.seq, self.version_min, self.reduce) = (0, 0, None);
                 self.ask_for_who_waits(actions);
             }
             Event::AskAgain => {
@@ -232,13 +233,6 @@ impl Permit {
             Event::LetGo => self.let_go(facts, actions),
         }
         self.check();
-    }
-
-    /// An arbiter that has restarted counts anew.
-    pub fn forget_seq(&mut self) {
-        if self.mode == Mode::Invalid {
-            self.seq = 0;
-        }
     }
 
     fn want(&mut self, mode: Mode, request: u64, actions: &mut Vec<Action>) {

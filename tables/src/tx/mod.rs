@@ -84,7 +84,7 @@ pub struct Tx {
     cache: Home,
     level: Level,
     set: Box<Set>,
-    wants: Vec<(CellRef, Mode)>,
+    pub(crate) wants: Vec<(CellRef, Mode)>,
     /// What is to be done before it runs again.
     chores: Vec<Chore>,
     durability: Durability,

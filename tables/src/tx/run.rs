@@ -52,9 +52,9 @@ struct Turn {
 }
 
 impl Turn {
-    fn take(cache: &Arc<Cache>, wants: Vec<(CellRef, Mode)>) -> Self {
+    fn take(cache: &Arc<Cache>, mut wants: Vec<(CellRef, Mode)>) -> Self {
         let waiter = Arc::new(Waiter::new(wants.len()));
-        cache.want(&wants, &waiter);
+        cache.want(&mut wants, &waiter);
         Self { cache: cache.clone(), wants, waiter }
     }
 }
@@ -90,8 +90,9 @@ pub struct Attempt {
     runs: u32,
     /// Runs that were overtaken, or that lost a record again which they had waited for.
     overtaken: u32,
-    /// The records that were waited for.
-    waited: BTreeSet<usize>,
+    /// The records that were waited for: by what stands for them at the arbiter, since one that has left memory comes back in
+    /// another cell.
+    waited: BTreeSet<u128>,
     until: Option<Mono>,
     turns: Vec<Turn>,
     aborts: Option<Aborts>,
@@ -176,7 +177,7 @@ impl Attempt {
         let until = *self.until.get_or_insert(now + self.options.timeout);
         let again_late = match &again {
             Again::Records(wants) => {
-                wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(address(cell)) || late)
+                wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(cell.lock().record) || late)
             }
             Again::Queue => true,
             Again::Lease | Again::Chores(_) => false,
@@ -235,8 +236,7 @@ impl Attempt {
         if self.overtaken + 1 < OVERTAKEN_FREE {
             return;
         }
-        let mode = |written| if written { Mode::Modify } else { Mode::Share };
-        self.last = tx.set.entries.iter().map(|entry| (entry.cell.clone(), mode(entry.written))).collect();
+        self.last = tx.touched();
     }
 
     /// Waits until another run may begin; what is given is kept until it has ended.

@@ -41,7 +41,7 @@ impl World {
 
 /// A provider that is frozen beyond its eviction writes nothing late, notices, and goes on.
 ///
-/// Holds: Z-52, Z-58, Z-59, Z-60, D3.
+/// Holds: Z-52, Z-58, Z-59, Z-60, A3, A5.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_frozen_provider_writes_nothing_late_and_goes_on() {
     let world = World::new().await;
@@ -63,7 +63,7 @@ async fn a_frozen_provider_writes_nothing_late_and_goes_on() {
     world.check(acknowledged).await;
 }
 
-/// Holds: D4, Z-61.
+/// Holds: Z-61.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_provider_that_is_killed_mid_trade_comes_back() {
     let world = World::new().await;
@@ -83,7 +83,7 @@ async fn a_provider_that_is_killed_mid_trade_comes_back() {
 /// An arbiter that is killed and restarted is found again; nothing is granted before whoever held something has reasserted
 /// it or has lost its lease.
 ///
-/// Holds: D6, Z-54.
+/// Holds: Z-54, A6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_arbiter_that_is_killed_is_found_again() {
     let mut world = World::new().await;

@@ -23,8 +23,8 @@ const TABLE: &[(&str, Option<&[&str]>)] = &[
     ("global-cache", Some(SERVICE)),
     ("linkd", Some(SERVICE)),
     ("control", Some(SERVICE)),
-    // The arbiter's core is called in the provider's own process, too.
-    ("tables", Some(&["base", "wire", "net", "node", "store", "redirect-macros", "global-cache"])),
+    // It has the arbiter's core for providers that need no other process.
+    ("tables", Some(&["base", "wire", "net", "node", "store", "global-cache", "redirect-macros"])),
     ("linkstead", Some(&["base", "wire", "net", "node", "mesh", "tables", "redirect-macros"])),
     (
         "arena",
