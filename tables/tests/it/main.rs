@@ -3,5 +3,7 @@
 
 mod alone;
 mod calls;
+mod faults;
+mod faulty;
 mod shared;
 mod world;
