@@ -6,4 +6,5 @@ mod calls;
 mod faults;
 mod faulty;
 mod shared;
+mod told;
 mod world;
