@@ -7,6 +7,7 @@ mod bench;
 mod bot;
 pub mod cert;
 pub mod config;
+mod game;
 mod locks;
 mod operate;
 mod role;
