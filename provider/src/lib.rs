@@ -92,7 +92,7 @@ pub use redirect_macros::{handler, module, on_broken};
 pub use run::{Operator, Root};
 pub use running::{Running, Status};
 pub use start::{Builder, Env, Linkds, OnlineHandle, Setup, StartError};
-pub use tables::{Changed, Db, Durability, Key, Record, Table, TableId};
+pub use tables::{AutoKey, Changed, Db, Durability, Key, Record, Table, TableId};
 pub use tables::{Level as Isolation, Options as TxOptions};
 pub use tx::Tx;
 pub use types::TypesError;

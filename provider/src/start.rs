@@ -166,6 +166,13 @@ impl Setup {
         db.table().map_err(|error| Error::framework(&code::EXCEPTION, error.to_string()))
     }
 
+    /// Numbers for the keys of new records: each once in the whole cluster, for ever.
+    ///
+    /// Errors: the storage can't be opened.
+    pub fn auto_key(&self, name: &str) -> Result<tables::AutoKey> {
+        Ok(self.db()?.auto_key(name))
+    }
+
     /// The records of this provider, for transactions outside of handlers.
     ///
     /// Errors: the storage can't be opened.

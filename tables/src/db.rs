@@ -1,7 +1,7 @@
 //! A provider's database: its tables, their records in memory, a storage behind them and an arbiter beside it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base::{Epoch, Mono, NodeId, Span};
@@ -11,6 +11,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::arbiter::embedded::{Embedded, Seat};
 use crate::arbiter::{Arbiter, Hear};
+use crate::auto_key::{AutoKey, Given};
 use crate::backend::{Backend, TableId};
 use crate::cache::Cache;
 use crate::error::Error;
@@ -48,6 +49,8 @@ struct Shared {
     cache: Arc<Cache>,
     homes: Box<[Home]>,
     tables: Mutex<BTreeMap<TableId, &'static str>>,
+    given: OnceLock<Table<String, Given>>,
+    keys: Mutex<BTreeMap<String, AutoKey>>,
     work: Arc<shell::Shared>,
     stop: Arc<Notify>,
     ended: Mutex<Option<oneshot::Receiver<()>>>,
@@ -165,7 +168,7 @@ impl Db {
         let cache = Arc::new(cache);
         let (shared, stop) = (work.shared.clone(), Arc::new(Notify::new()));
         let (done, ended) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(OpenError::Thread)?;
         let (cache_there, stop_there) = (cache.clone(), stop.clone());
         let run = move || {
@@ -178,7 +181,8 @@ impl Db {
         std::thread::Builder::new().name("tables".into()).spawn(run).map_err(OpenError::Thread)?;
         let (tables, ended) = (Mutex::default(), Mutex::new(Some(ended)));
         let homes = (0..PLACES).map(|_| Home::new(cache.clone())).collect();
-        let shared = Shared { cache, homes, tables, work: shared, stop, ended, embedded };
+        let (given, keys) = (OnceLock::new(), Mutex::default());
+        let shared = Shared { cache, homes, tables, given, keys, work: shared, stop, ended, embedded };
         Ok(Opening { db: Self { shared: Arc::new(shared) } })
     }
 
@@ -192,6 +196,13 @@ impl Db {
             return Err(OpenError::Table { id: V::ID, name: V::TABLE, other });
         }
         Ok(Table::new(self.shared.cache.clone()))
+    }
+
+    /// Gives out numbers of this name: the same for everybody who asks for it. See [`AutoKey`].
+    pub fn auto_key(&self, name: &str) -> AutoKey {
+        let table = self.shared.given.get_or_init(|| Table::new(self.shared.cache.clone()));
+        let new = || AutoKey::new(name, table.clone(), self.home().clone());
+        self.shared.keys.lock().entry(name.to_owned()).or_insert_with(new).clone()
     }
 
     /// Runs `code` as a transaction: again while others change what it reads, until it is committed or fails by itself.

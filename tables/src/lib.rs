@@ -10,6 +10,7 @@
 //! | [`backend`] | storages |
 
 pub mod arbiter;
+mod auto_key;
 pub mod backend;
 pub mod cache;
 mod db;
@@ -18,10 +19,13 @@ pub mod flush;
 mod key;
 mod record;
 mod shell;
+#[doc(hidden)]
+pub mod sim;
 mod table;
 pub mod tx;
 
 pub use arbiter::{Arbiter, Hear, Heard, Mode, Word};
+pub use auto_key::AutoKey;
 pub use backend::{Backend, BackendError, Local, TableId};
 pub use db::{Db, OpenError, Opening, Settings, Status};
 pub use error::Error;

@@ -18,6 +18,7 @@ mod savepoint;
 mod set;
 
 use std::cell::RefCell;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use crossbeam::utils::CachePadded;
@@ -75,12 +76,17 @@ impl std::ops::Deref for Home {
     }
 }
 
+/// Something that a run waits for beside records.
+type Chore = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
 /// One run of a transaction. See [`Table`](crate::Table) for what can be done with it.
 pub struct Tx {
     cache: Home,
     level: Level,
     set: Box<Set>,
-    wants: Vec<(CellRef, Mode)>,
+    pub(crate) wants: Vec<(CellRef, Mode)>,
+    /// What is to be done before it runs again.
+    chores: Vec<Chore>,
     durability: Durability,
     calls: calls::Registered,
     /// What can't be committed whatever the code makes of it.
@@ -104,10 +110,17 @@ impl Tx {
             level,
             set: set.unwrap_or_default(),
             wants: Vec::new(),
+            chores: Vec::new(),
             durability: Durability::Memory,
             calls: calls::Registered::default(),
             refused: None,
         }
+    }
+
+    /// It runs again when this is done; what to give on until then.
+    pub(crate) fn wait_for(&mut self, chore: Chore) -> Error {
+        self.chores.push(chore);
+        Error::NotYet
     }
 
     /// Its answer waits for at least this, whatever it writes.

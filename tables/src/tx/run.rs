@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::calls::Call;
 use super::queue::Queued;
-use super::{Committed, Finish, Home, Level, Tx};
+use super::{Chore, Committed, Finish, Home, Level, Tx};
 use crate::arbiter::Mode;
 use crate::cache::Cache;
 use crate::cache::cell::{CellRef, address};
@@ -52,9 +52,9 @@ struct Turn {
 }
 
 impl Turn {
-    fn take(cache: &Arc<Cache>, wants: Vec<(CellRef, Mode)>) -> Self {
+    fn take(cache: &Arc<Cache>, mut wants: Vec<(CellRef, Mode)>) -> Self {
         let waiter = Arc::new(Waiter::new(wants.len()));
-        cache.want(&wants, &waiter);
+        cache.want(&mut wants, &waiter);
         Self { cache: cache.clone(), wants, waiter }
     }
 }
@@ -90,8 +90,9 @@ pub struct Attempt {
     runs: u32,
     /// Runs that were overtaken, or that lost a record again which they had waited for.
     overtaken: u32,
-    /// The records that were waited for.
-    waited: BTreeSet<usize>,
+    /// The records that were waited for: by what stands for them at the arbiter, since one that has left memory comes back in
+    /// another cell.
+    waited: BTreeSet<u128>,
     until: Option<Mono>,
     turns: Vec<Turn>,
     aborts: Option<Aborts>,
@@ -149,6 +150,7 @@ impl Attempt {
             other => {
                 self.keep_aborts(tx);
                 Err(match other {
+                    Finish::NotYet if !tx.chores.is_empty() => Again::Chores(std::mem::take(&mut tx.chores)),
                     Finish::NotYet => Again::Records(std::mem::take(&mut tx.wants)),
                     Finish::NoLease => Again::Lease,
                     _ => Again::Queue,
@@ -175,10 +177,10 @@ impl Attempt {
         let until = *self.until.get_or_insert(now + self.options.timeout);
         let again_late = match &again {
             Again::Records(wants) => {
-                wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(address(cell)) || late)
+                wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(cell.lock().record) || late)
             }
             Again::Queue => true,
-            Again::Lease => false,
+            Again::Lease | Again::Chores(_) => false,
         };
         self.overtaken += u32::from(again_late);
         if self.overtaken >= OVERTAKEN_MAX {
@@ -219,6 +221,11 @@ impl Attempt {
                     self.turns.push(turn);
                 }
             }
+            Again::Chores(chores) => {
+                for chore in chores {
+                    chore.await?;
+                }
+            }
             Again::Lease => self.cache.leased().await,
             Again::Queue => {}
         }
@@ -229,8 +236,7 @@ impl Attempt {
         if self.overtaken + 1 < OVERTAKEN_FREE {
             return;
         }
-        let mode = |written| if written { Mode::Modify } else { Mode::Share };
-        self.last = tx.set.entries.iter().map(|entry| (entry.cell.clone(), mode(entry.written))).collect();
+        self.last = tx.touched();
     }
 
     /// Waits until another run may begin; what is given is kept until it has ended.
@@ -343,6 +349,7 @@ pub fn first<T, E: From<Error>>(
 /// Why it is to be run again, but not at once.
 enum Again {
     Records(Vec<(CellRef, Mode)>),
+    Chores(Vec<Chore>),
     Lease,
     Queue,
 }

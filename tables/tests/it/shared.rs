@@ -2,7 +2,7 @@
 
 use tables::{Db, Error, Table};
 
-use crate::world::{Account, Purse, backend, pair, purse};
+use crate::world::{Account, Purse, backend, pair, pair_at, purse};
 
 /// Each reads what the other wrote, at once.
 ///
@@ -32,7 +32,7 @@ async fn a_record_goes_to_and_fro() {
 
 /// Coins go to and fro between accounts by both providers; none is made and none is lost.
 ///
-/// Holds: D1.
+/// Holds: A24, A45.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_sum_of_all_coins_stays() {
     const ACCOUNTS: u64 = 8;
@@ -92,5 +92,25 @@ async fn a_sync_commit_is_durable_before_its_answer() {
         tables::Key::encode(&name, &mut key);
         let stored = backend.load(tables::TableId(2), &key).await.unwrap().unwrap();
         assert_eq!(<Account as prost::Message>::decode(stored.value).unwrap().coins, n);
+    }
+}
+
+/// Two providers give out numbers; none is given twice, also not after a crash that took everything that was not durable.
+///
+/// Holds: A42.
+#[tokio::test]
+async fn a_number_is_given_once() {
+    let backend = backend();
+    let mut given = std::collections::BTreeSet::new();
+    for epoch in 5..8 {
+        let (a, b) = pair_at(&backend, epoch);
+        let keys = [(a.clone(), a.auto_key("offer")), (b.clone(), b.auto_key("offer"))];
+        for n in 0..100 {
+            let (db, key) = &keys[n % 2];
+            let number = db.run(|tx| key.next(tx)).await.unwrap();
+            assert!(number > 0 && given.insert(number), "{number} is given twice");
+        }
+        assert_eq!(a.run(|tx| a.auto_key("other").next(tx)).await.unwrap() % 16, 1);
+        // Dropped without a stop.
     }
 }

@@ -52,8 +52,13 @@ pub fn alone(backend: &Arc<dyn Backend>, epoch: u64) -> Db {
 
 /// Two providers, one arbiter, one storage.
 pub fn pair(backend: &Arc<dyn Backend>) -> (Db, Db) {
+    pair_at(backend, 5)
+}
+
+/// The same, at a later start.
+pub fn pair_at(backend: &Arc<dyn Backend>, epoch: u64) -> (Db, Db) {
     let clock = Clock::start();
-    let arbiter = Embedded::new(Epoch(5), Box::new(move || clock.now()));
-    let db = |name| Db::beside(settings(name), backend.clone(), &arbiter, Epoch(5)).unwrap();
+    let arbiter = Embedded::new(Epoch(epoch), Box::new(move || clock.now()));
+    let db = |name| Db::beside(settings(name), backend.clone(), &arbiter, Epoch(epoch)).unwrap();
     (db("game-1"), db("game-2"))
 }
