@@ -1,8 +1,10 @@
 //! `up --game bazaar`: coins and items are neither made nor lost, whoever trades with whom.
 
+use std::time::Instant;
+
 use serde_json::Value;
 
-use crate::process::{Process, output};
+use crate::process::{PATIENCE, Process, addr_after, output};
 
 const UP: [&str; 5] = ["up", "--game", "bazaar", "--base-port", "0"];
 
@@ -56,6 +58,36 @@ fn with_a_folder_the_accounts_are_there_again() {
     up.signal("INT");
     assert!(up.end().success(), "{:#?}", up.seen);
     assert!(up.seen.iter().any(|line| line.starts_with("audit ") && line.ends_with("all there")));
+}
+
+/// What a provider's records come to can be scraped.
+#[tokio::test]
+async fn metrics_tell_of_the_records() {
+    let mut up = Process::start(&UP);
+    let addr = addr_after(&up.wait_for("linkd-1"), "clients ");
+    let ops = addr_after(&up.wait_for("game-1"), "ops ");
+    up.wait_for("the cluster is up");
+    let client = client::Client::connect(client::Options::new(addr.as_str(), "ann")).await.unwrap();
+    client.request(bazaar::Bank::OPEN, Default::default()).await.unwrap();
+    let began = Instant::now();
+    loop {
+        let text = super::up::get(&ops, "/metrics").await.1;
+        let value = |name: &str| -> f64 {
+            let line = text.lines().find(|line| line.starts_with(&format!("{name} ")));
+            line.map_or(-1.0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
+        };
+        let told = value("linkstead_records_asked_total") >= 2.0
+            && value("linkstead_records_in_memory") >= 2.0
+            && value("linkstead_records_bytes") > 0.0;
+        if told {
+            assert_eq!(value("linkstead_records_commits_total"), 1.0, "{text}");
+            assert!(value("linkstead_records_runs_again_total") >= 1.0, "{text}");
+            assert_eq!(value("linkstead_records_without_lease"), 0.0, "{text}");
+            assert_eq!(value("linkstead_records_lost_commits_total"), 0.0, "{text}");
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{text}");
+    }
 }
 
 #[test]

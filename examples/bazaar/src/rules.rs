@@ -6,8 +6,9 @@ use crate::codes::{
 };
 use crate::records::{Account, Bag, Offer, Place, Shelf};
 
-/// What is traded.
-pub const KINDS: [&str; 3] = ["apple", "lamp", "rug"];
+/// What is traded. Each kind has a shelf of its own, and who trades in one kind does not get into the way of others.
+pub const KINDS: [&str; 12] =
+    ["apple", "bell", "candle", "drum", "fig", "horn", "jar", "knife", "lamp", "pearl", "rug", "salt"];
 /// What an account begins with.
 pub const START_COINS: u64 = 100;
 /// And of each kind.

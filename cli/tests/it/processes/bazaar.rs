@@ -20,7 +20,7 @@ const PAIRS: usize = 4;
 /// Kills. Each in the middle of the trades of all pairs.
 const ROUNDS: u64 = 10;
 /// Answers of a round, at least; each round has some more than the one before, so that the kills come at different steps.
-const ANSWERS: u64 = 20;
+const ANSWERS: u64 = 100;
 const PRICE: u64 = 2;
 const APPLE: &str = "apple";
 
@@ -215,7 +215,7 @@ async fn whoever_was_answered_has_what_he_was_told_after_every_kill() {
         let playing = pairs.drain(..).map(|pair| tokio::spawn(pair.play(addrs.clone(), answers.clone())));
         let playing: Vec<_> = playing.collect();
         let enough = async {
-            while answers.count.load(Ordering::SeqCst) < ANSWERS + 3 * round {
+            while answers.count.load(Ordering::SeqCst) < ANSWERS + 7 * round {
                 answers.more.notified().await;
             }
         };
