@@ -40,6 +40,8 @@ struct Pair {
     first: [u64; 2],
     /// The present step was sent, and its answer has not come.
     sent: bool,
+    /// How it stood before the step that was answered last, and the answer.
+    last: Option<(Model, Balance)>,
 }
 
 /// What two accounts have, and which step comes next.
@@ -115,7 +117,7 @@ impl Pair {
         let names = ["left", "right"].map(|side| format!("{side}-{index}"));
         let (coins, apples) = ([START_COINS; 2], [START_ITEMS; 2]);
         let model = Model { step: 0, coins, apples, open: None };
-        Self { names, model, first: [0; 2], sent: false }
+        Self { names, model, first: [0; 2], sent: false, last: None }
     }
 
     /// Logs in, looks whether everything is there, and trades until the cluster is gone.
@@ -129,6 +131,7 @@ impl Pair {
             }
         }
         self.check(&clients).await;
+        self.say_again(&clients).await;
         while self.step(&clients).await.is_ok() {
             answers.count.fetch_add(1, Ordering::SeqCst);
             answers.more.notify_one();
@@ -155,14 +158,33 @@ impl Pair {
         assert!(fine, "{balances:?} and not {:?}, sent: {}", self.model, self.sent);
     }
 
+    /// What was answered before the kill is answered again, in the same words, and not done again.
+    async fn say_again(&self, clients: &[Client; 2]) {
+        let Some((model, answer)) = self.last.clone() else { return };
+        let again = Self { model, ..self.clone() }.send(clients).await.unwrap();
+        assert_eq!(again, answer);
+        self.check(clients).await;
+    }
+
     /// Does one step, or does it again if it is not known to be done.
     async fn step(&mut self, clients: &[Client; 2]) -> Result<(), Error> {
+        self.sent = true;
+        let balance = self.send(clients).await?;
+        self.sent = false;
+        let (before, actor) = (self.model.clone(), self.model.actor());
+        self.model.done();
+        assert!(self.model.is(actor, &balance), "{balance:?} and not {:?}", self.model);
+        self.last = Some((before, balance));
+        Ok(())
+    }
+
+    /// Sends the present step; what its actor has after it.
+    async fn send(&self, clients: &[Client; 2]) -> Result<Balance, Error> {
         let actor = self.model.actor();
         let (client, request) = (&clients[actor], self.first[actor] + self.model.step);
         // Of the offer that the step before has made.
         let seller = self.model.open.unwrap_or_default();
         let number = (self.first[seller] + self.model.step).saturating_sub(1);
-        self.sent = true;
         let balance = match self.model.step % 5 {
             0 | 3 => {
                 let offer = MakeOffer { request, kind: APPLE.to_owned(), count: 1, price: PRICE };
@@ -183,11 +205,7 @@ impl Pair {
                 ask(client, Market::WITHDRAW, withdraw).await?.balance
             }
         };
-        self.sent = false;
-        self.model.done();
-        let balance = balance.unwrap();
-        assert!(self.model.is(actor, &balance), "{balance:?} and not {:?}", self.model);
-        Ok(())
+        Ok(balance.unwrap())
     }
 }
 
