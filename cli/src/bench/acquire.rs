@@ -10,8 +10,11 @@ use super::report::{self, Row, Target};
 
 const BENCH: &str = "acquire";
 const ROUNDS: u32 = 3;
-/// What a record that is held may cost the arbiter, beside the room of its map.
+/// What a record that is held may cost the arbiter.
 const BYTES_A_KEY: f64 = 64.0;
+/// And what its map adds when it is at its emptiest: nine bytes for each of its places, of which 7 in 16 are used, without
+/// the eight that are counted already.
+const MAP_BYTES_A_KEY: f64 = 9.0 * 16.0 / 7.0 - 8.0;
 
 /// How to measure.
 #[derive(Debug, Clone, clap::Args)]
@@ -127,10 +130,12 @@ pub async fn run(options: &Options) -> Result<()> {
             continue;
         }
         let part = |name| process::start(process::ourselves(&["bench-part", name], pinned)?);
-        let redis = options.baseline.is_some() && workloads.iter().any(|w| w.redis.is_some());
-        let redis = if redis { Some(redis::start().await?) } else { None };
-        let servers = Servers { arbiter: part("arbiter")?, echo: part("node-echo")?, redis };
+        let mut servers = Servers { arbiter: part("arbiter")?, echo: part("node-echo")?, redis: None };
         for workload in workloads {
+            if options.baseline.is_some() && workload.redis.is_some() {
+                // A new one each time: what was locked before runs out after ten seconds, which is work for it.
+                servers.redis = Some(redis::start().await?);
+            }
             measure(options, workload, &servers)?;
         }
     }
@@ -236,7 +241,8 @@ fn memory(options: &Options) -> Result<()> {
             mib(after)
         );
     }
-    let target = Target { figure: "bytes_per_key", least: false, measured: bytes, target: BYTES_A_KEY };
+    let most = BYTES_A_KEY + MAP_BYTES_A_KEY;
+    let target = Target { figure: "bytes_per_key", least: false, measured: bytes, target: most };
     report::target(BENCH, MEMORY, &target, options.json);
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use net::Tcp;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -56,15 +56,17 @@ pub async fn run(plan: &Plan) -> Result<Measured> {
         }
         let now = Instant::now();
         free = 0;
-        while let Some(end) = buf.iter().position(|byte| *byte == b'\n') {
-            let line = buf.split_to(end + 1);
+        let mut used = 0;
+        while let Some(end) = buf[used..].iter().position(|byte| *byte == b'\n') {
             // Anything but a granted lock: `$-1` for one that others have, `-ERR …`.
-            tally.errors += u64::from(&line[..] != b"+OK\r\n");
+            tally.errors += u64::from(&buf[used..=used + end] != b"+OK\r\n");
+            used += end + 1;
             if let Some(began) = sent.pop_front() {
                 tally.note(began, now);
             }
             free += 1;
         }
+        buf.advance(used);
         if tally.is_over(now) {
             return Ok(tally.measured());
         }
