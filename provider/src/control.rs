@@ -38,7 +38,7 @@ pub(crate) struct Control {
     /// Held while requests are served, so that the drain waits for them.
     pub pass: Pass,
     pub directory: Option<Directory>,
-    /// How long a stop waits for hooks and for what was cut off.
+    /// How long a stop waits for hooks and for what was cut off, and then for what is committed to be written.
     pub settle: Duration,
     /// Cancelled from outside: stop without waits.
     pub cancel: CancellationToken,
@@ -72,8 +72,10 @@ pub(crate) async fn control(control: Control) -> Result<(), node::shutdown::Stop
         if tokio::time::timeout(settle, hub.settled()).await.is_err() {
             tracing::warn!(in_flight = hub.in_flight(), "handlers are cut off");
         }
-        if let Some(records) = hub.records.get() {
-            records.end().await;
+        if let Some(records) = hub.records.get()
+            && tokio::time::timeout(settle, records.end()).await.is_err()
+        {
+            tracing::error!(records = %records.json(), "committed records could not be written in time and are lost");
         }
         if let Some(directory) = &directory {
             directory.leave().await;

@@ -168,7 +168,7 @@ impl Db {
         let cache = Arc::new(cache);
         let (shared, stop) = (work.shared.clone(), Arc::new(Notify::new()));
         let (done, ended) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(OpenError::Thread)?;
         let (cache_there, stop_there) = (cache.clone(), stop.clone());
         let run = move || {

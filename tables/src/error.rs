@@ -24,9 +24,9 @@ pub enum Error {
     /// Ours: a record did not come in time.
     #[error("a record did not come within {0}; try again")]
     Timeout(Span),
-    /// Ours: it is committed here, and the session with the arbiter ended before it was known to be durable. Whether it is
-    /// must be read again.
-    #[error("the commit may be durable or not: this provider's session ended before it was; read it again")]
+    /// Ours: it is committed here, and the storage does not answer, or the session with the arbiter ended before it did.
+    /// Whether it is durable must be read again.
+    #[error("the commit may be durable or not: the storage did not answer in time; read it again")]
     Unknown,
     /// The storage's: the record could not be read.
     #[error("{0}")]

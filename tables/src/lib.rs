@@ -19,6 +19,8 @@ pub mod flush;
 mod key;
 mod record;
 mod shell;
+#[doc(hidden)]
+pub mod sim;
 mod table;
 pub mod tx;
 

@@ -1,11 +1,14 @@
 //! What the cache asks of its surroundings: a thread that reads and writes the storage for it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use base::{Mono, Span};
+use futures_util::FutureExt;
 use parking_lot::Mutex;
+use store::StoreError;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 
@@ -138,8 +141,10 @@ fn begin(job: Job, cache: &Arc<Cache>, backend: &Arc<dyn Backend>) {
             if load.stale > 0 {
                 tokio::time::sleep(STALE).await;
             }
-            let result = backend.load(load.table, &load.key).await;
-            cache.loaded(load, result);
+            // A backend that panics has not read it; whoever waits is told.
+            let reading = AssertUnwindSafe(backend.load(load.table, &load.key)).catch_unwind().await;
+            let failed = |_| Err(BackendError::Storage(StoreError::Failed("it panicked".to_owned())));
+            cache.loaded(load, reading.unwrap_or_else(failed));
         })),
         Job::Raise(evicted) => drop(tokio::spawn(async move {
             for one in evicted {

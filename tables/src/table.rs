@@ -166,7 +166,7 @@ impl<K: Key, V: Record<Key = K>> Table<K, V> {
     /// Puts a record there, whatever was.
     pub fn put(&self, tx: &mut Tx, key: &K, value: V) -> Result<(), Error> {
         let cell = self.cell(tx, key)?;
-        let at = tx.read_to_write(cell)?;
+        let at = tx.overwrite(cell)?;
         tx.begin_write(at, self.inner.meta)?;
         *tx.value_mut(at) = Some(Arc::new(value));
         Ok(())

@@ -6,5 +6,6 @@ pub mod docs;
 pub mod fuzz;
 pub mod planted;
 pub mod promises;
+pub mod records;
 pub mod repo;
 pub mod sim;

@@ -208,8 +208,13 @@ impl Arbiter {
 
     /// Drops holders whose sessions are over.
     fn prune(&mut self, at: u32) {
-        let sessions = &self.sessions;
-        self.keys.at_mut(at).holders.retain(|holder| sessions.living(holder.slot()).is_some());
+        let (sessions, entry) = (&self.sessions, self.keys.at_mut(at));
+        let modifier = entry.holders.modifier();
+        entry.holders.retain(|holder| sessions.living(holder.slot()).is_some());
+        if modifier.is_some() && entry.holders.is_empty() {
+            // What it has written last nobody can say: perhaps it has removed the record, whose versions then begin again.
+            entry.flushed = 0;
+        }
     }
 
     fn forget_if_empty(&mut self, at: u32) {

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use base::Epoch;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -80,6 +81,8 @@ pub struct Cell {
     pub permit: Permit,
     /// The session under whose grant it is held, as this process counts them.
     pub term: u64,
+    /// The life of the arbiter that has numbered its grant.
+    pub epoch: Epoch,
     /// Larger after each change of what is in memory.
     pub stamp: u64,
     /// Of the value, as the storage counts; 0: there is none.
@@ -113,6 +116,7 @@ impl Cell {
             sync,
             permit: if own { Permit::own() } else { Permit::default() },
             term: 0,
+            epoch: Epoch::NONE,
             stamp: 0,
             version: 0,
             value: None,
@@ -201,7 +205,7 @@ impl Cell {
     }
 
     /// Under which grant it is written.
-    pub fn granted(&self, epoch: base::Epoch) -> Granted {
-        Granted { epoch, seq: self.permit.seq() }
+    pub fn granted(&self) -> Granted {
+        Granted { epoch: self.epoch, seq: self.permit.seq() }
     }
 }

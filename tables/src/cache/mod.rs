@@ -10,6 +10,7 @@
 //! | [`gate`] | nothing is loaded before the evicted are shut out of the storage |
 //! | [`room`] | what has not been used for long leaves |
 //! | [`session`] | what the arbiter says |
+//! | [`waiter`] | who waits for records, and has a turn with them |
 
 pub mod cell;
 mod counts;
@@ -29,7 +30,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::arbiter::{Arbiter, Evicted, Mode, Word};
+use crate::arbiter::{Arbiter, Evicted, Word};
 use crate::backend::{BackendError, Stored, TableId};
 use crate::error::Error;
 use crate::flush::pipeline::{Cut, Pipeline};
@@ -41,7 +42,6 @@ use index::Index;
 use lease::LeaseWord;
 use permit::{Action, Event, Facts};
 use room::Room;
-use waiter::Waiter;
 
 pub use counts::Counts;
 
@@ -74,7 +74,8 @@ pub struct Load {
     pub key: Bytes,
     /// The grant under which it is read.
     pub seq: u64,
-    version_min: u64,
+    /// Less is an old copy.
+    pub version_min: u64,
     /// How often the storage gave something older than it must have.
     pub stale: u32,
 }
@@ -264,39 +265,6 @@ impl Cache {
     /// Everybody who waits for the record hears why it can't be had.
     fn fail(&self, locked: &mut Cell, error: &Error) {
         locked.waiters.drain(..).for_each(|waiter| waiter.fail(error.clone()));
-    }
-
-    /// Waits for records, each to be used like this. Everybody who has waited says [`done`](Self::done) with them later.
-    pub(crate) fn want(&self, wants: &[(CellRef, Mode)], waiter: &Arc<Waiter>) {
-        for (cell, mode) in wants {
-            let mut locked = cell.lock();
-            if locked.gone {
-                // Whoever looks again finds another cell.
-                waiter.came();
-                continue;
-            }
-            locked.waiters.push(waiter.clone());
-            let request = self.requests.fetch_add(1, Ordering::Relaxed);
-            self.step_locked(cell, &mut locked, Event::Want { mode: *mode, request });
-        }
-        self.arbiter.send();
-    }
-
-    /// Whoever waited has had its turn with the records, or waits no longer.
-    pub(crate) fn done(&self, wants: &[(CellRef, Mode)], waiter: &Arc<Waiter>) {
-        for (cell, _) in wants {
-            let mut locked = cell.lock();
-            let place = locked.waiters.iter().position(|other| Arc::ptr_eq(other, waiter));
-            let event = match place {
-                Some(place) => {
-                    locked.waiters.remove(place);
-                    Event::GaveUp
-                }
-                None => Event::Unpinned,
-            };
-            self.step_locked(cell, &mut locked, event);
-        }
-        self.arbiter.send();
     }
 
     fn load(&self, load: Load) {

@@ -220,7 +220,8 @@ impl Permit {
             }
             Event::Renumbered { seq: None } => {
                 self.release(actions);
-                self.reduce = None;
+                // The next number is of another life of the arbiter, which begins to count anew.
+                (self.seq, self.version_min, self.reduce) = (0, 0, None);
                 self.ask_for_who_waits(actions);
             }
             Event::AskAgain => {

@@ -35,6 +35,11 @@ impl Cache {
         (self.room.lock().bytes, self.index.len())
     }
 
+    /// The cells of all records that others can have too, in the order of the records.
+    pub(crate) fn cells(&self) -> Vec<CellRef> {
+        self.index.all()
+    }
+
     /// Records have grown in memory by so many bytes.
     pub(super) fn grown(&self, bytes: isize) {
         let mut room = self.room.lock();

@@ -44,7 +44,7 @@ impl Cache {
                 let mut locked = cell.lock();
                 let event = Event::Granted { request, mode, seq, must_reload, version_min };
                 self.step_locked(&cell, &mut locked, event);
-                locked.term = self.lease.current();
+                (locked.term, locked.epoch) = (self.lease.current(), self.pipeline.epoch());
             }
             Heard::Denied { request, code, retry_after } => {
                 let Some(cell) = self.asked_cell(request) else { return };
@@ -67,7 +67,12 @@ impl Cache {
                 let Some(cell) = self.index.get(record) else { return };
                 let mut locked = cell.lock();
                 if seq.is_some() {
-                    locked.term = self.lease.current();
+                    (locked.term, locked.epoch) = (self.lease.current(), self.pipeline.epoch());
+                } else if self.facts(&locked).dirty {
+                    // Others may have it, and what was committed in it is on its way together with what was not.
+                    drop(locked);
+                    self.lose();
+                    return self.outward.abandon();
                 }
                 self.step_locked(&cell, &mut locked, Event::Renumbered { seq });
             }
@@ -97,10 +102,13 @@ impl Hear for Cache {
         self.pipeline.resume(fence);
         let mut words = Vec::new();
         for cell in self.index.all() {
-            let locked = cell.lock();
-            let mode = locked.permit.held();
+            let mut locked = cell.lock();
+            // What is being given up and is not written yet is nobody else's before it is.
+            let mode = if self.facts(&locked).dirty { Mode::Modify } else { locked.permit.held() };
             if mode > Mode::Invalid {
                 words.push(Word::Reassert { record: locked.record, mode });
+            } else {
+                self.step_locked(&cell, &mut locked, Event::Renumbered { seq: None });
             }
         }
         self.ask_again();

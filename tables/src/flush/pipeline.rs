@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::{Fence, NodeId};
+use base::{Epoch, Fence, NodeId};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
@@ -119,6 +119,11 @@ impl Pipeline {
         self.state.lock().lost
     }
 
+    /// The life of the arbiter that the present session is of.
+    pub fn epoch(&self) -> Epoch {
+        self.state.lock().fence.unwrap_or_default().epoch
+    }
+
     /// Batches are written under this fence from now on.
     pub fn resume(&self, fence: Fence) {
         self.state.lock().fence = Some(fence);
@@ -145,7 +150,7 @@ impl Pipeline {
         let mut state = self.state.lock();
         let fence = state.fence.filter(|_| state.in_flight.is_none() && self.open.records() > 0)?;
         let taken = self.open.take();
-        let changes = changes(&taken, fence);
+        let changes = changes(&taken);
         let Taken { cut, commits, grown, .. } = taken;
         state.in_flight = Some(cut);
         let first = Csn(state.csn.0 + 1);
@@ -183,7 +188,7 @@ impl Pipeline {
 }
 
 /// Takes from each record what it was when the cut ended.
-fn changes(taken: &Taken, fence: Fence) -> Vec<Unwritten> {
+fn changes(taken: &Taken) -> Vec<Unwritten> {
     let mut changes = Vec::with_capacity(taken.cells.len());
     for cell in &taken.cells {
         let mut cell = cell.lock();
@@ -191,7 +196,7 @@ fn changes(taken: &Taken, fence: Fence) -> Vec<Unwritten> {
             changes.push(Unwritten {
                 table: cell.shelf.meta().id,
                 key: cell.key.clone(),
-                granted: cell.granted(fence.epoch),
+                granted: cell.granted(),
                 version: written.version,
                 value: written.value,
             });

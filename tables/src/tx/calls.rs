@@ -74,7 +74,7 @@ impl Calls {
     }
 
     /// Runs what there is, unless somebody does already: that one runs these too. Without locks.
-    pub(super) fn run(&self) {
+    pub(crate) fn run(&self) {
         while self.waiting.load(Ordering::Acquire) > 0 {
             if self.running.swap(true, Ordering::Acquire) {
                 return;

@@ -10,7 +10,7 @@ use super::set::Entry;
 use super::{Level, Tx};
 use crate::arbiter::Mode;
 use crate::backend::RECORD_BYTES_MAX;
-use crate::cache::cell::{Cell, Held, address};
+use crate::cache::cell::{Cell, CellRef, Held, address};
 use crate::error::Error;
 use crate::flush::open::Joined;
 use crate::record::Durability;
@@ -87,6 +87,11 @@ impl Tx {
             }
             _ => finish,
         }
+    }
+
+    /// The records that it has read or written, and how it uses each.
+    pub(crate) fn touched(&self) -> Vec<(CellRef, Mode)> {
+        self.set.entries.iter().map(|entry| (entry.cell.clone(), entry.mode())).collect()
     }
 
     /// What is to happen after the commit is in its place among what others want to happen.
@@ -176,10 +181,20 @@ impl Tx {
             false => Some(self.cache.lease.current()),
         };
         let Some(term) = term else { return Finish::NoLease };
+        let mut wanted: Vec<usize> = Vec::new();
         for (cell, at) in locked.iter().zip(order) {
-            if let Err(stop) = self.set.entries[*at].judge(cell, self.level, term) {
-                return self.stopped(*at, stop);
+            match self.set.entries[*at].judge(cell, self.level, term) {
+                Ok(()) => {}
+                Err(Stop::Conflict) => return Finish::Conflict,
+                Err(Stop::Want(_)) => wanted.push(*at),
             }
+        }
+        if !wanted.is_empty() {
+            // All in one go, in the order of the transaction: that of the locks is another one in each process.
+            wanted.sort_unstable();
+            let want = |at: usize| (self.set.entries[at].cell.clone(), self.set.entries[at].mode());
+            self.wants.extend(wanted.into_iter().map(want));
+            return Finish::NotYet;
         }
         let cut = self.install(locked, order, shared);
         self.call();

@@ -7,15 +7,19 @@
 //! | [`savepoint`] | parts that are undone alone |
 //! | [`commit`] | whether what was read is still true; then all that was written, at once |
 //! | [`calls`] | what is to happen after it, once and in order |
+//! | [`first`] | the first run, at once |
 //! | [`run`] | runs it again until it is done |
+//! | [`waits`] | what is waited for beside records |
 //! | [`queue`] | who has failed too often waits for his turn |
 
 mod calls;
 mod commit;
+mod first;
 mod queue;
 mod run;
 mod savepoint;
 mod set;
+mod waits;
 
 use std::cell::RefCell;
 use std::pin::Pin;
@@ -32,9 +36,9 @@ use crate::record::Durability;
 
 pub use calls::Calls;
 pub use commit::{Committed, Finish};
+pub(crate) use first::{First, first};
 pub use queue::{Queue, Queued};
 pub use run::{Attempt, End, OVERTAKEN_MAX, Options, RUN_TIMEOUT};
-pub(crate) use run::{First, first};
 pub use savepoint::Savepoint;
 use set::Set;
 
@@ -84,7 +88,7 @@ pub struct Tx {
     cache: Home,
     level: Level,
     set: Room,
-    wants: Vec<(CellRef, Mode)>,
+    pub(crate) wants: Vec<(CellRef, Mode)>,
     /// What is to be done before it runs again.
     chores: Vec<Chore>,
     durability: Durability,
@@ -186,6 +190,18 @@ impl Tx {
         let (stamp, value) = (locked.stamp, locked.value.clone());
         drop(locked);
         self.enter(cell, stamp, value)
+    }
+
+    /// A record that will be changed whatever it is: if it is not at hand the run goes on, so that all that it overwrites is
+    /// asked for in one go.
+    pub(crate) fn overwrite(&mut self, cell: CellRef) -> Result<usize, Error> {
+        match self.read_to_write(cell) {
+            Err(Error::NotYet) => {
+                let Some((cell, _)) = self.wants.last() else { return Err(Error::NotYet) };
+                self.enter(cell.clone(), 0, None)
+            }
+            read => read,
+        }
     }
 
     fn enter(&mut self, cell: CellRef, stamp: u64, value: Held) -> Result<usize, Error> {

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use base::{Mono, Span};
 use parking_lot::Mutex;
 
 use super::calls::Call;
+use super::first::abort;
 use super::queue::Queued;
 use super::{Chore, Committed, Finish, Home, Level, Tx};
 use crate::arbiter::Mode;
@@ -52,9 +52,9 @@ struct Turn {
 }
 
 impl Turn {
-    fn take(cache: &Arc<Cache>, wants: Vec<(CellRef, Mode)>) -> Self {
+    fn take(cache: &Arc<Cache>, mut wants: Vec<(CellRef, Mode)>) -> Self {
         let waiter = Arc::new(Waiter::new(wants.len()));
-        cache.want(&wants, &waiter);
+        cache.want(&mut wants, &waiter);
         Self { cache: cache.clone(), wants, waiter }
     }
 }
@@ -90,8 +90,9 @@ pub struct Attempt {
     runs: u32,
     /// Runs that were overtaken, or that lost a record again which they had waited for.
     overtaken: u32,
-    /// The records that were waited for.
-    waited: BTreeSet<usize>,
+    /// The records that were waited for: by what stands for them at the arbiter, since one that has left memory comes back in
+    /// another cell.
+    waited: BTreeSet<u128>,
     until: Option<Mono>,
     turns: Vec<Turn>,
     aborts: Option<Aborts>,
@@ -176,7 +177,7 @@ impl Attempt {
         let until = *self.until.get_or_insert(now + self.options.timeout);
         let again_late = match &again {
             Again::Records(wants) => {
-                wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(address(cell)) || late)
+                wants.iter().fold(false, |late, (cell, _)| !self.waited.insert(cell.lock().record) || late)
             }
             Again::Queue => true,
             Again::Lease | Again::Chores(_) => false,
@@ -235,8 +236,7 @@ impl Attempt {
         if self.overtaken + 1 < OVERTAKEN_FREE {
             return;
         }
-        let mode = |written| if written { Mode::Modify } else { Mode::Share };
-        self.last = tx.set.entries.iter().map(|entry| (entry.cell.clone(), mode(entry.written))).collect();
+        self.last = tx.touched();
     }
 
     /// Waits until another run may begin; what is given is kept until it has ended.
@@ -310,98 +310,10 @@ impl Attempt {
     }
 }
 
-fn abort(cache: &Cache, tx: &mut Tx) {
-    cache.calls.push(tx.calls.aborted());
-    cache.calls.run();
-}
-
-/// What a first run came to.
-pub enum First<T, E> {
-    /// It is over.
-    Over(Result<T, E>),
-    /// It is committed, and its answer waits.
-    Waits(Committed, Result<T, E>),
-    /// It was as if it had not run.
-    Again,
-}
-
-/// Runs `code` once, at once: what nearly every transaction comes to.
-pub fn first<T, E: From<Error>>(
-    home: Home,
-    options: Options,
-    code: &mut impl FnMut(&mut Tx) -> Result<T, E>,
-) -> First<T, E> {
-    if !home.may_begin_now() {
-        return First::Again;
-    }
-    let mut tx = Tx::new(home, options.level);
-    tx.require(options.durability);
-    let Ok(result) = catch_unwind(AssertUnwindSafe(|| code(&mut tx))) else { return First::Again };
-    match tx.finish(result.is_ok()) {
-        Finish::Committed(committed) => {
-            tx.cache.calls.run();
-            if committed.waits { First::Waits(committed, result) } else { First::Over(result) }
-        }
-        Finish::Aborted => {
-            let cache = tx.cache.clone();
-            abort(&cache, &mut tx);
-            First::Over(result)
-        }
-        _ => First::Again,
-    }
-}
-
 /// Why it is to be run again, but not at once.
 enum Again {
     Records(Vec<(CellRef, Mode)>),
     Chores(Vec<Chore>),
     Lease,
     Queue,
-}
-
-impl Cache {
-    /// Whether commits may be made.
-    pub fn is_leased(&self) -> bool {
-        self.lease.term(self.now()).is_some()
-    }
-
-    /// Waits until commits may be made.
-    async fn leased(&self) {
-        loop {
-            let changed = self.changed.notified();
-            if self.is_leased() {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    fn may_begin_now(&self) -> bool {
-        !self.is_stopping() && !self.pipeline.open.is_full()
-    }
-
-    /// Waits until there is room for another commit.
-    pub(crate) async fn may_begin(&self) -> Result<(), Error> {
-        if self.is_stopping() {
-            return Err(Error::Stopping);
-        }
-        while self.pipeline.open.is_full() {
-            let changed = self.changed.notified();
-            if !self.pipeline.open.is_full() {
-                break;
-            }
-            // Also when the last word of it was missed.
-            let _ = tokio::time::timeout(Duration::from_millis(100), changed).await;
-        }
-        Ok(())
-    }
-
-    /// Waits until a commit is as durable as it must be before anybody hears of it.
-    pub(crate) async fn durable(&self, committed: Committed) -> Result<(), Error> {
-        if !committed.waits {
-            return Ok(());
-        }
-        self.flush(true);
-        self.pipeline.wait(committed.cut, committed.losses).await
-    }
 }

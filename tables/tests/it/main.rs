@@ -3,5 +3,8 @@
 
 mod alone;
 mod calls;
+mod faults;
+mod faulty;
 mod shared;
+mod told;
 mod world;

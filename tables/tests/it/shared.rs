@@ -32,7 +32,7 @@ async fn a_record_goes_to_and_fro() {
 
 /// Coins go to and fro between accounts by both providers; none is made and none is lost.
 ///
-/// Holds: D1.
+/// Holds: A24, A45.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_sum_of_all_coins_stays() {
     const ACCOUNTS: u64 = 8;
@@ -97,7 +97,7 @@ async fn a_sync_commit_is_durable_before_its_answer() {
 
 /// Two providers give out numbers; none is given twice, also not after a crash that took everything that was not durable.
 ///
-/// Holds: D4.
+/// Holds: A42.
 #[tokio::test]
 async fn a_number_is_given_once() {
     let backend = backend();

@@ -313,6 +313,36 @@ pub const FAULTS: &[Fault] = &[
         "pushes are handed out in another order",
         "events::a_thousand",
     ),
+    of_records(
+        "cache_skips_raise_fence",
+        "a record is read before who was evicted can't write it any more",
+        "records_hold_when_providers_stand_still",
+    ),
+    of_records(
+        "cache_keeps_stale_copies",
+        "what is in memory is used though the grant says to read it again",
+        "records_hold_while_everybody_wants_the_same",
+    ),
+    of_records(
+        "cache_reduces_before_the_flush",
+        "a record is handed over before what was changed in it is written",
+        "records_hold_while_everybody_wants_the_same",
+    ),
+    of_records(
+        "commit_skips_validation",
+        "a commit does not look whether what it read has changed",
+        "records_hold_while_everybody_wants_the_same",
+    ),
+    of_records(
+        "commit_ignores_the_lease",
+        "a commit is made after the lease has run out",
+        "records_hold_when_providers_stand_still",
+    ),
+    of_records(
+        "commit_ignores_the_session",
+        "a commit uses what was granted in an earlier session",
+        "records_hold_when_the_arbiter_restarts",
+    ),
     in_package(
         "client_counts_no_late_answers",
         "client",
@@ -326,6 +356,11 @@ pub const FAULTS: &[Fault] = &[
         "requests::the_end_of_the_connection",
     ),
 ];
+
+/// A fault that the simulator of records must see, in a test of this name.
+const fn of_records(name: &'static str, breaks: &'static str, filter: &'static str) -> Fault {
+    Fault { name, package: "tests", breaks, filter }
+}
 
 /// A fault that the simulator must see.
 const fn simulated(name: &'static str, breaks: &'static str) -> Fault {

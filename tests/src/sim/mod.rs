@@ -26,10 +26,10 @@ mod perform;
 mod plan;
 mod process;
 mod provider;
-mod queue;
+pub(crate) mod queue;
 mod rng;
 mod talk;
-mod trace;
+pub(crate) mod trace;
 mod wants;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -44,19 +44,26 @@ pub enum Item {
     Heal,
 }
 
-#[derive(Debug, Default)]
-pub struct Queue {
-    items: BTreeMap<(Mono, u64), Item>,
+/// Of these, or of what another simulation has instead.
+#[derive(Debug)]
+pub struct Queue<T = Item> {
+    items: BTreeMap<(Mono, u64), T>,
     pushed: u64,
 }
 
-impl Queue {
-    pub fn push(&mut self, at: Mono, item: Item) {
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { items: BTreeMap::new(), pushed: 0 }
+    }
+}
+
+impl<T> Queue<T> {
+    pub fn push(&mut self, at: Mono, item: T) {
         self.pushed += 1;
         self.items.insert((at, self.pushed), item);
     }
 
-    pub fn pop(&mut self) -> Option<(Mono, Item)> {
+    pub fn pop(&mut self) -> Option<(Mono, T)> {
         self.items.pop_first().map(|((at, _), item)| (at, item))
     }
 }

@@ -23,7 +23,8 @@ const TABLE: &[(&str, Option<&[&str]>)] = &[
     ("global-cache", Some(SERVICE)),
     ("linkd", Some(SERVICE)),
     ("control", Some(SERVICE)),
-    ("tables", Some(&["base", "wire", "net", "node", "store", "redirect-macros"])),
+    // It has the arbiter's core for providers that need no other process.
+    ("tables", Some(&["base", "wire", "net", "node", "store", "global-cache", "redirect-macros"])),
     ("linkstead", Some(&["base", "wire", "net", "node", "mesh", "tables", "redirect-macros"])),
     (
         "arena",

@@ -272,3 +272,43 @@ fn a_second_storage_of_the_same_name_is_refused() {
         "#]],
     );
 }
+
+/// Who was evicted while it could change a record may have removed it, and versions of a new one begin again: the next
+/// holder is not told to wait for a version that never comes.
+///
+/// Holds: I8.
+#[test]
+fn what_the_evicted_had_written_before_is_no_bound() {
+    check(
+        "A login
+         B login
+         A modify 1
+         B share 1
+         A reduced 1 1 share 5
+         B release 1 2
+         A modify 1 have 1
+         A login 2
+         B share 1",
+        expect![[r#"
+            > A login
+              A welcome, fence 7/1
+            > B login
+              B welcome, fence 7/2
+            > A modify 1
+              A has 1 Modify 1, reload, all below 7/0
+            > B share 1
+              A is to reduce 1 1 to Share
+            > A reduced 1 1 share 5
+              B has 1 Share 2, reload at least 5, all below 7/0
+            > B release 1 2
+            > A modify 1 have 1
+              A has 1 Modify 3 at least 5
+            > A login 2
+              A lost
+              connection #1 of A closed
+              A welcome, fence 7/3
+            > B share 1
+              B has 1 Share 4, reload, A below 7/2
+        "#]],
+    );
+}
