@@ -32,11 +32,12 @@ stage() {
 }
 
 # Debian packages and the program that shows each is there: a linker for cargo,
-# git for the list of files, curl and Python for the pages, haproxy as the baseline of `bench forward`,
+# git for the list of files, curl and Python for the pages, haproxy and redis as the baselines of `bench forward` and
+# `bench acquire`, valgrind for `bench txn --callgrind`,
 # node and Chromium for the JavaScript client and the page, faketime for a clock that stands wrong.
 packages() {
     local missing=() pair
-    for pair in build-essential:cc git:git curl:curl python3:python3 haproxy:haproxy nodejs:node npm:npm chromium:chromium faketime:faketime; do
+    for pair in build-essential:cc git:git curl:curl python3:python3 haproxy:haproxy redis-server:redis-server valgrind:valgrind nodejs:node npm:npm chromium:chromium faketime:faketime; do
         command -v "${pair#*:}" > /dev/null || missing+=("${pair%:*}")
     done
     [[ ${#missing[@]} -eq 0 ]] && return 0
@@ -55,6 +56,18 @@ tests() {
     else
         cargo test --workspace --tests --no-fail-fast
     fi
+}
+
+# A short look at each bench, and the instructions of a transaction.
+bench() {
+    local linkstead=(cargo run --release -q -- bench)
+    "${linkstead[@]}" forward --baseline haproxy --seconds 0.2 --json &&
+        "${linkstead[@]}" txn --seconds 0.2 --json &&
+        "${linkstead[@]}" txn --callgrind --json &&
+        "${linkstead[@]}" acquire --baseline redis --seconds 0.2 --json &&
+        "${linkstead[@]}" acquire --workload memory --keys 100000 --json &&
+        "${linkstead[@]}" flush --backend sled --seconds 0.2 --json &&
+        "${linkstead[@]}" flush --backend redb --seconds 0.2 --json
 }
 
 # The JavaScript client in node, and the tavern's page in Chromium against real processes.
@@ -99,7 +112,7 @@ stage fuzz cargo fuzz --seconds 2
 if [[ $mode == all ]]; then
     stage browser browser
     stage sim cargo sim --smoke
-    stage bench cargo run --release -q -- bench forward --baseline haproxy --seconds 0.2 --json
+    stage bench bench
     stage docs cargo run -q -p tests --bin docs -- --seconds 1800 README.md docs/start.md docs/guides/{tls,authentication,limits,deploy,operating,routing}.md \
         examples/python/README.md
 fi

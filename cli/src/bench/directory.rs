@@ -105,7 +105,7 @@ fn last(rounds: &[Seen], workload: Workload, p99_us: f64, as_json: bool) {
         );
     } else {
         println!(
-            "{BENCH:<10} {:<8} the last subscriber: p50 {last_p50_us:.1} us  p99 {last_p99_us:.1} us; target p99 {FANOUT_P99_MAX_US:.0} us {}",
+            "{BENCH:<10} {:<16} the last subscriber: p50 {last_p50_us:.1} us  p99 {last_p99_us:.1} us; target p99 {FANOUT_P99_MAX_US:.0} us {}",
             workload.name,
             report::met(met)
         );

@@ -86,7 +86,7 @@ pub async fn run(options: &Options) -> Result<()> {
         report::ratio(BENCH, CROWD.name, "our own 1000x1", crowd, thousand, options.json);
         if !options.json {
             let met = crowd.ops_per_s >= thousand.ops_per_s * CROWD_RATIO_MIN;
-            println!("{BENCH:<10} {:<8} target {CROWD_RATIO_MIN} {}", CROWD.name, report::met(met));
+            println!("{BENCH:<10} {:<16} target {CROWD_RATIO_MIN} {}", CROWD.name, report::met(met));
         }
     }
     Ok(())

@@ -1,17 +1,29 @@
 //! `linkstead bench`: measured in processes of their own, beside a baseline in the same run, as ratios.
 
+mod acquire;
+mod acquire_load;
+mod callgrind;
 mod connections;
 mod directory;
 mod directory_load;
+mod dirty_load;
 mod echo;
+mod flush;
+mod flush_load;
 mod forward;
 mod haproxy;
 mod hold;
 mod limits;
 mod load;
+mod node_echo;
 mod parts;
 mod process;
+mod records;
+mod redis;
 mod report;
+mod tally;
+mod txn;
+mod txn_load;
 
 use base::{ModuleId, ProtocolId, TypeId, hash};
 use clap::{Args, Subcommand};
@@ -28,6 +40,12 @@ pub enum Bench {
     Connections(connections::Options),
     /// Registrations at one directory, and how fast a thousand subscribers see a change.
     Directory(directory::Options),
+    /// Transactions on records in memory, a second.
+    Txn(txn::Options),
+    /// Records granted by an arbiter in another process, a second.
+    Acquire(acquire::Options),
+    /// Commits that reach the storage, a second, and how long one waits for it.
+    Flush(flush::Options),
 }
 
 /// How to measure.
@@ -62,6 +80,9 @@ pub async fn run(bench: Bench) -> anyhow::Result<()> {
         Bench::Forward(options) => forward::run(&options).await,
         Bench::Connections(options) => connections::run(&options).await,
         Bench::Directory(options) => directory::run(&options).await,
+        Bench::Txn(options) => txn::run(&options),
+        Bench::Acquire(options) => acquire::run(&options).await,
+        Bench::Flush(options) => flush::run(&options),
     }
 }
 

@@ -9,11 +9,15 @@ use linkstead::{Cx, Env, Linkds, module};
 use net::hello::Role;
 use net::{Security, Tcp};
 use node::config::NodeConfig;
+use serde_json::{Value, json};
 use service_manager::config::StoreKind;
 use tokio_util::sync::CancellationToken;
 
 use super::limits::{self, ANY};
-use super::{directory_load, echo, hold, load, process};
+use super::{
+    acquire_load, directory_load, dirty_load, echo, flush_load, hold, load, node_echo, process, redis,
+    txn_load,
+};
 
 /// What one process of a bench does.
 #[derive(Debug, Subcommand)]
@@ -28,6 +32,19 @@ pub enum Part {
     Directory(Directory),
     /// The load on a directory; prints what it measured as JSON.
     DirectoryLoad(directory_load::Plan),
+    /// Transactions; prints what it measured as JSON.
+    TxnLoad(txn_load::Plan),
+    /// An arbiter of records.
+    Arbiter,
+    /// The bare echo between nodes.
+    NodeEcho,
+    /// The loads on an arbiter, the echo between nodes and redis; each prints what it measured as JSON.
+    AcquireLoad(acquire_load::Plan),
+    DirtyLoad(dirty_load::Plan),
+    NodeEchoLoad(node_echo::Plan),
+    RedisLoad(redis::Plan),
+    /// Commits and what reaches the storage; prints what it measured as JSON.
+    FlushLoad(flush_load::Plan),
     /// A linkd.
     Linkd {
         #[arg(long)]
@@ -61,7 +78,7 @@ pub struct Directory {
 
 /// A store by its name in configuration.
 pub fn store_kind(name: &str) -> Result<StoreKind, String> {
-    serde_json::from_value(serde_json::json!(name)).map_err(|error| error.to_string())
+    serde_json::from_value(json!(name)).map_err(|error| error.to_string())
 }
 
 /// How a part proves who it is: with the certificates in a folder, or not at all.
@@ -100,28 +117,41 @@ pub fn certificates() -> anyhow::Result<tempfile::TempDir> {
 pub fn run(part: Part) -> anyhow::Result<()> {
     // Ten thousand sessions are ten thousand files.
     node::descriptors::raise();
-    // The directory has threads where its own command has some.
+    // The directory has threads where its own command has some, and transactions run on threads of their own.
     let runtime = match part {
-        Part::Directory(_) => tokio::runtime::Builder::new_multi_thread().enable_all().build()?,
+        Part::Directory(_) | Part::TxnLoad(_) => {
+            tokio::runtime::Builder::new_multi_thread().enable_all().build()?
+        }
         _ => tokio::runtime::Builder::new_current_thread().enable_all().build()?,
     };
-    runtime.block_on(async {
-        match part {
-            Part::Echo => echo::serve(ANY).await,
-            Part::Load(plan) => {
-                println!("{}", serde_json::to_string(&load::run(&plan).await?)?);
-                Ok(())
-            }
-            Part::Hold(plan) => hold::run(&plan).await,
-            Part::Directory(options) => directory(options).await,
-            Part::DirectoryLoad(plan) => {
-                println!("{}", serde_json::to_string(&directory_load::run(&plan).await?)?);
-                Ok(())
-            }
-            Part::Linkd { directory, proof } => linkd(&directory, &proof).await,
-            Part::Provider { directory, proof } => provider(&directory, &proof).await,
-        }
-    })
+    let measured = runtime.block_on(async {
+        Ok::<_, anyhow::Error>(match part {
+            Part::Echo => return serves(echo::serve(ANY).await),
+            Part::Hold(plan) => return serves(hold::run(&plan).await),
+            Part::Directory(options) => return serves(directory(options).await),
+            Part::Arbiter => return serves(acquire_load::serve_arbiter(ANY).await),
+            Part::NodeEcho => return serves(node_echo::serve(ANY).await),
+            Part::Linkd { directory, proof } => return serves(linkd(&directory, &proof).await),
+            Part::Provider { directory, proof } => return serves(provider(&directory, &proof).await),
+            Part::Load(plan) => json!(load::run(&plan).await?),
+            Part::DirectoryLoad(plan) => json!(directory_load::run(&plan).await?),
+            Part::AcquireLoad(plan) => json!(acquire_load::run(&plan).await?),
+            Part::DirtyLoad(plan) => json!(dirty_load::run(&plan).await?),
+            Part::NodeEchoLoad(plan) => json!(node_echo::run(&plan).await?),
+            Part::RedisLoad(plan) => json!(redis::run(&plan).await?),
+            Part::FlushLoad(plan) => json!(flush_load::run(&plan).await?),
+            Part::TxnLoad(plan) => json!(tokio::task::block_in_place(|| txn_load::run(&plan))?),
+        })
+    })?;
+    if !measured.is_null() {
+        println!("{measured}");
+    }
+    Ok(())
+}
+
+/// A part that prints nothing at its end.
+fn serves(ended: anyhow::Result<()>) -> anyhow::Result<Value> {
+    ended.map(|()| Value::Null)
 }
 
 async fn directory(options: Directory) -> anyhow::Result<()> {

@@ -26,7 +26,7 @@ pub fn row(row: &Row<'_>, as_json: bool) {
     }
     let m = &row.measured;
     println!(
-        "{:<10} {:<10} {:<8} {:>11.0} ops/s  p50 {:>8.1} us  p99 {:>8.1} us  p999 {:>8.1} us  errors {}{}",
+        "{:<10} {:<10} {:<16} {:>11.0} ops/s  p50 {:>8.1} us  p99 {:>8.1} us  p999 {:>8.1} us  errors {}{}",
         row.bench,
         row.subject,
         row.workload,
@@ -50,7 +50,40 @@ pub fn ratio(bench: &str, workload: &str, baseline: &str, ours: &Measured, their
         );
     } else {
         println!(
-            "{bench:<10} {workload:<8} over {baseline}: {ratio_ops:.2} times the ops, {ratio_p50:.2} of the p50"
+            "{bench:<10} {workload:<16} over {baseline}: {ratio_ops:.2} times the ops, {ratio_p50:.2} of the p50"
+        );
+    }
+}
+
+/// What a figure is to come to.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    pub figure: &'static str,
+    /// At least that much, or at most.
+    pub least: bool,
+    pub measured: f64,
+    pub target: f64,
+}
+
+impl Target {
+    pub fn is_met(&self) -> bool {
+        if self.least { self.measured >= self.target } else { self.measured <= self.target }
+    }
+}
+
+pub fn target(bench: &str, workload: &str, target: &Target, as_json: bool) {
+    let (Target { figure, measured, target: wanted, .. }, met) = (target, target.is_met());
+    if as_json {
+        let kind = "target";
+        println!(
+            "{}",
+            json!({ "bench": bench, "workload": workload, "kind": kind, "figure": figure, "measured": measured, "target": wanted, "met": met })
+        );
+    } else {
+        let word = if target.least { "at least" } else { "at most" };
+        println!(
+            "{bench:<10} {workload:<16} target {figure} {word} {wanted}: {measured:.2} {}",
+            self::met(met)
         );
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Door {
 
 /// Bytes that one read may bring.
 const SCRATCH_BYTES: usize = 64 * 1024;
+/// After so many asks of one message what was said is sent, so that the provider goes on meanwhile.
+const EARLY_ASKS: usize = 256;
 
 /// Takes a connection in and starts its task.
 pub(super) fn open<S>(hub: &Rc<Hub>, door: &Door, stream: S, addr: SocketAddr)
@@ -80,7 +82,7 @@ async fn serve<R: AsyncRead + Unpin>(hub: Rc<Hub>, link: Link, mut read: R) {
     let (node, conn) = (link.peer.node.clone(), link.generation);
     hub.opened(link.clone());
     let mut scratch = vec![0; SCRATCH_BYTES];
-    let mut inbound = Inbound { hub: hub.clone(), conn, link: link.clone() };
+    let mut inbound = Inbound { hub: hub.clone(), conn, link: link.clone(), asked: Vec::new() };
     let closed = link::serve(&link, &mut read, &mut scratch, &mut inbound).await;
     tracing::info!(%node, %closed, "a provider's connection to the arbiter is over");
     // Its session stays: the node may come back to it until its lease is over.
@@ -91,6 +93,8 @@ struct Inbound {
     hub: Rc<Hub>,
     conn: Generation,
     link: Link,
+    /// The records of the present ACQUIRE.
+    asked: Vec<Key>,
 }
 
 impl Inbound {
@@ -130,14 +134,24 @@ impl Handler for Inbound {
             cache::RENEW => hub.ask(self.conn, frame.meta.call, Event::Renew { session: self.session()? }),
             cache::BYE => hub.ask(self.conn, frame.meta.call, Event::Bye { session: self.session()? }),
             cache::ACQUIRE => {
-                let session = self.session()?;
+                let (session, now) = (self.session()?, hub.now());
+                self.asked.clear();
+                let asked = &mut self.asked;
+                // Whether the body is bad is for the second look at it.
+                let _ = cache::asks(frame.body, |ask| asked.push(Key(cache::record(ask.key))));
+                hub.expect(asked);
+                let mut next = 0;
                 let asks = cache::asks(frame.body, |ask| {
-                    let (key, raw) = (Key(cache::record(ask.key)), ask.key);
+                    let (key, raw) = (asked[next], ask.key);
+                    next += 1;
                     let have = Some(ask.have).filter(|seq| *seq > 0).map(Seq);
                     // What is no mode is refused by the core, by its request.
                     let want = read_mode(ask.want).unwrap_or(Mode::Invalid);
                     let ask = Ask { request: RequestId(ask.request.0), key, want, have };
-                    hub.acquire(session, ask, raw);
+                    hub.acquire(now, session, ask, raw);
+                    if next.is_multiple_of(EARLY_ASKS) {
+                        hub.flush();
+                    }
                 });
                 asks.map_err(|error| match error {
                     cache::BadBody::Key(_) => refused(&code::KEY_INVALID, &error),

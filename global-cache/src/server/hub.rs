@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use base::lease::Terms;
-use base::{Generation, Span};
+use base::{Generation, Mono, Span};
 use net::link::Link;
 use node::Clock;
 use prost::Message;
@@ -88,14 +88,23 @@ impl Hub {
     }
 
     pub fn step(&self, event: Event) {
-        self.inner.borrow_mut().step(&self.clock, event);
+        self.inner.borrow_mut().step(self.clock.now(), event);
+    }
+
+    pub fn now(&self) -> Mono {
+        self.clock.now()
+    }
+
+    /// These are asked for next, all in one message.
+    pub fn expect(&self, keys: &[Key]) {
+        self.inner.borrow().arbiter.expect(keys);
     }
 
     /// A record is asked for. One that is not to be had at once is counted by its key.
-    pub fn acquire(&self, session: SessionId, ask: Ask, key: &[u8]) {
+    pub fn acquire(&self, now: Mono, session: SessionId, ask: Ask, key: &[u8]) {
         let mut inner = self.inner.borrow_mut();
-        if inner.step(&self.clock, Event::Acquire { session, ask }) {
-            inner.hot.contended(self.clock.now(), key);
+        if inner.step(now, Event::Acquire { session, ask }) {
+            inner.hot.contended(now, key);
         }
     }
 
@@ -119,13 +128,13 @@ impl Hub {
     pub fn ask(&self, conn: Generation, call: u64, event: Event) {
         let mut inner = self.inner.borrow_mut();
         inner.asking = Some((conn, call));
-        inner.step(&self.clock, event);
+        inner.step(self.clock.now(), event);
         inner.asking = None;
     }
 
     pub fn tick(&self) {
         let mut inner = self.inner.borrow_mut();
-        inner.step(&self.clock, Event::Tick);
+        inner.step(self.clock.now(), Event::Tick);
         inner.flush();
     }
 
@@ -155,15 +164,15 @@ impl Hub {
 
 impl Inner {
     /// Says whether nothing was answered: what was asked for waits, or too much waits already.
-    fn step(&mut self, clock: &Clock, event: Event) -> bool {
+    fn step(&mut self, now: Mono, event: Event) -> bool {
         let mut actions = std::mem::take(&mut self.actions);
-        self.arbiter.step(clock.now(), event, &mut actions);
+        self.arbiter.step(now, event, &mut actions);
         let mut unanswered = true;
         for action in actions.drain(..) {
             let asks_others =
                 matches!(&action, Action::Reduce { .. } | Action::Deny { why: Denied::Busy, .. });
             unanswered &= asks_others;
-            self.perform(clock, action);
+            self.perform(now, action);
         }
         self.actions = actions;
         unanswered
@@ -177,10 +186,10 @@ impl Inner {
         }
     }
 
-    fn perform(&mut self, clock: &Clock, action: Action) {
+    fn perform(&mut self, now: Mono, action: Action) {
         match action {
             Action::Welcome { conn, session, fence, fresh, opens } => {
-                let opens_after = opens.since(clock.now());
+                let opens_after = opens.since(now);
                 self.welcome(conn, session);
                 let terms = self.terms;
                 self.answer(&message::Welcome {

@@ -87,7 +87,7 @@ type Chore = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 pub struct Tx {
     cache: Home,
     level: Level,
-    set: Box<Set>,
+    set: Room,
     pub(crate) wants: Vec<(CellRef, Mode)>,
     /// What is to be done before it runs again.
     chores: Vec<Chore>,
@@ -112,7 +112,7 @@ impl Tx {
         Self {
             cache,
             level,
-            set: set.unwrap_or_default(),
+            set: Room(Some(set.unwrap_or_default())),
             wants: Vec::new(),
             chores: Vec::new(),
             durability: Durability::Memory,
@@ -237,6 +237,24 @@ impl Tx {
     }
 }
 
+/// A set that can be taken out without another one in its place, which would be made for nothing. It is there until the
+/// transaction is dropped.
+struct Room(Option<Box<Set>>);
+
+impl std::ops::Deref for Room {
+    type Target = Set;
+
+    fn deref(&self) -> &Set {
+        self.0.as_deref().expect("taken by the drop only")
+    }
+}
+
+impl std::ops::DerefMut for Room {
+    fn deref_mut(&mut self) -> &mut Set {
+        self.0.as_deref_mut().expect("taken by the drop only")
+    }
+}
+
 thread_local! {
     /// The room of an earlier run of this thread.
     static SPARE: RefCell<Option<Box<Set>>> = const { RefCell::new(None) };
@@ -245,7 +263,7 @@ thread_local! {
 impl Drop for Tx {
     /// Leaves its room for the next run; the records in it are let go.
     fn drop(&mut self) {
-        let mut set = std::mem::take(&mut self.set);
+        let Some(mut set) = self.set.0.take() else { return };
         set.clear();
         // While a thread ends there is no next run.
         let _ = SPARE.try_with(|spare| spare.try_borrow_mut().map(|mut spare| spare.replace(set)));

@@ -243,10 +243,15 @@ impl Attempt {
     pub async fn turn(&mut self) -> Result<Queued, Error> {
         let now = self.cache.now();
         let until = *self.until.get_or_insert(now + self.options.timeout);
+        let queues = self.overtaken >= OVERTAKEN_FREE && !self.last.is_empty();
+        if !queues && self.cache.may_begin_now() {
+            // Nearly always; a timer would cost as much as the whole transaction.
+            return Ok(Queued::default());
+        }
         let cache = self.cache.cache().clone();
         let turn = async {
             cache.may_begin().await?;
-            if self.overtaken < OVERTAKEN_FREE || self.last.is_empty() {
+            if !queues {
                 return Ok(Queued::default());
             }
             Ok(cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await)

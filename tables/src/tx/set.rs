@@ -69,7 +69,8 @@ impl Set {
         let at = self.entries.len();
         if at == SMALL {
             let all = self.entries.iter().enumerate();
-            self.index = all.map(|(at, entry)| (address(&entry.cell), at)).collect();
+            // It was cleared, and has the room of earlier runs.
+            self.index.extend(all.map(|(at, entry)| (address(&entry.cell), at)));
         }
         if at >= SMALL {
             self.index.insert(address(&cell), at);
