@@ -9,7 +9,7 @@ use base::{Mono, Span};
 use futures_util::FutureExt;
 use parking_lot::Mutex;
 use store::StoreError;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::arbiter::{Arbiter, Evicted};
@@ -27,14 +27,19 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// The cache's end: says what is to be done.
 pub(crate) struct Hands {
-    jobs: mpsc::UnboundedSender<Job>,
     shared: Arc<Shared>,
     arbiter: Arc<dyn Arbiter>,
 }
 
 /// What both ends see.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Shared {
+    /// At most one for each record in memory: who is being read is not read again.
+    jobs: Mutex<Vec<Job>>,
+    /// There are jobs, or an earlier time to look.
+    told: Notify,
+    /// When the cache is to look again, in its time; `u64::MAX`: never.
+    look_at: AtomicU64,
     flush: Notify,
     soon: AtomicBool,
     /// Failed writes of the storage, since the start.
@@ -62,21 +67,28 @@ impl Shared {
 enum Job {
     Load(Load),
     Raise(Vec<Evicted>),
-    LookAt(Mono),
+}
+
+impl Hands {
+    fn job(&self, job: Job) {
+        self.shared.jobs.lock().push(job);
+        self.shared.told.notify_one();
+    }
 }
 
 impl Outward for Hands {
     fn load(&self, load: Load) {
-        // At the end of the process nobody waits for it.
-        let _ = self.jobs.send(Job::Load(load));
+        self.job(Job::Load(load));
     }
 
     fn raise(&self, evicted: Vec<Evicted>) {
-        let _ = self.jobs.send(Job::Raise(evicted));
+        self.job(Job::Raise(evicted));
     }
 
     fn look_at(&self, at: Mono) {
-        let _ = self.jobs.send(Job::LookAt(at));
+        if self.shared.look_at.fetch_min(at.0, Ordering::AcqRel) > at.0 {
+            self.shared.told.notify_one();
+        }
     }
 
     fn flush(&self, soon: bool) {
@@ -93,14 +105,13 @@ impl Outward for Hands {
 
 /// The other end, before it runs.
 pub(crate) struct Work {
-    jobs: mpsc::UnboundedReceiver<Job>,
     pub shared: Arc<Shared>,
 }
 
 /// Both ends.
 pub(crate) fn pair(arbiter: Arc<dyn Arbiter>) -> (Hands, Work) {
-    let ((sender, jobs), shared) = (mpsc::unbounded_channel(), Arc::<Shared>::default());
-    (Hands { jobs: sender, shared: shared.clone(), arbiter }, Work { jobs, shared })
+    let shared = Arc::new(Shared { look_at: AtomicU64::new(u64::MAX), ..Shared::default() });
+    (Hands { shared: shared.clone(), arbiter }, Work { shared })
 }
 
 impl Work {
@@ -112,8 +123,8 @@ impl Work {
         interval: Duration,
         stop: Arc<Notify>,
     ) {
-        let Self { mut jobs, shared } = self;
-        let flusher = flush(cache.clone(), backend.clone(), shared, interval, stop);
+        let shared = self.shared;
+        let flusher = flush(cache.clone(), backend.clone(), shared.clone(), interval, stop);
         tokio::pin!(flusher);
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -121,16 +132,28 @@ impl Work {
             tokio::select! {
                 biased;
                 () = &mut flusher => return,
-                job = jobs.recv() => match job {
-                    Some(job) => begin(job, &cache, &backend),
-                    None => return,
-                },
+                () = shared.told.notified() => {
+                    let jobs = std::mem::take(&mut *shared.jobs.lock());
+                    jobs.into_iter().for_each(|job| begin(job, &cache, &backend));
+                }
+                () = until(&cache, &shared) => {
+                    shared.look_at.store(u64::MAX, Ordering::Release);
+                    cache.look();
+                }
                 _ = looks.tick() => {
                     cache.look();
                     cache.make_room();
                 }
             }
         }
+    }
+}
+
+/// Until the cache is to look again.
+async fn until(cache: &Cache, shared: &Shared) {
+    match shared.look_at.load(Ordering::Acquire) {
+        u64::MAX => std::future::pending().await,
+        at => tokio::time::sleep(Mono(at).since(cache.now()).into()).await,
     }
 }
 
@@ -151,10 +174,6 @@ fn begin(job: Job, cache: &Arc<Cache>, backend: &Arc<dyn Backend>) {
                 raise(&*backend, one).await;
             }
             cache.raised();
-        })),
-        Job::LookAt(at) => drop(tokio::spawn(async move {
-            tokio::time::sleep(at.since(cache.now()).into()).await;
-            cache.look();
         })),
     }
 }

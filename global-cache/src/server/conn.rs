@@ -51,7 +51,10 @@ where
             Ok(greeted) => greeted,
             Err(error) => {
                 turned_away(error.label());
-                if let Some(not_logged) = log.turn() {
+                // Who comes and goes without a word only wants to know whether somebody listens, as the directory does.
+                if error.label() == "broken" {
+                    tracing::debug!(%addr, %error, "a connection ended before its hello");
+                } else if let Some(not_logged) = log.turn() {
                     tracing::warn!(%addr, %error, not_logged, "a provider was not let in");
                 }
                 return;

@@ -95,6 +95,8 @@ pub struct Cell {
     /// What a flush that has begun has yet to take.
     pub before: Option<Box<Written>>,
     pub waiters: Vec<Arc<Waiter>>,
+    /// It is among those that are looked at again.
+    pub listed: bool,
     /// It was used since somebody looked for what is not.
     pub touched: bool,
     /// It has left memory: another cell may stand for the record.
@@ -124,6 +126,7 @@ impl Cell {
             pending: false,
             before: None,
             waiters: Vec::new(),
+            listed: false,
             touched: true,
             gone: false,
             bytes,

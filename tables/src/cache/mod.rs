@@ -246,11 +246,11 @@ impl Cache {
             // Why is said by whoever knows.
             Action::Fail => {}
             Action::Flush => {
-                self.reducing.lock().push(cell.clone());
+                self.list(cell, locked);
                 self.outward.flush(true);
             }
             Action::LookAt { at } => {
-                self.reducing.lock().push(cell.clone());
+                self.list(cell, locked);
                 self.outward.look_at(at);
             }
             Action::Reduced { seq, to } => {
@@ -344,9 +344,17 @@ impl Cache {
         let cells = std::mem::take(&mut *self.reducing.lock());
         for cell in cells {
             let mut locked = cell.lock();
+            locked.listed = false;
             self.step_locked(&cell, &mut locked, Event::Look);
         }
         self.arbiter.send();
+    }
+
+    /// It is looked at again, once.
+    fn list(&self, cell: &CellRef, locked: &mut Cell) {
+        if !std::mem::replace(&mut locked.listed, true) {
+            self.reducing.lock().push(cell.clone());
+        }
     }
 
     /// A batch is durable.

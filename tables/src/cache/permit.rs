@@ -15,6 +15,9 @@ use crate::arbiter::Mode;
 
 /// How long those who waited for a record keep it, at most, from the moment at which they have it.
 pub const PIN: Span = Span::millis(100);
+/// Who takes all its records in the order in which everybody does keeps each for so long: nobody waits for such a one in a
+/// circle.
+pub const PIN_ORDERED: Span = Span::secs(1);
 /// And how long it may take to load it before that.
 pub const PIN_LOADING: Span = Span::secs(1);
 
@@ -26,6 +29,8 @@ pub enum Event {
         mode: Mode,
         request: u64,
     },
+    /// One of those who have a turn takes all its records in order.
+    Keep,
     /// One of those who wait no longer does.
     GaveUp,
     Granted {
@@ -184,7 +189,12 @@ impl Permit {
 
     pub fn step(&mut self, facts: Facts, event: Event, actions: &mut Vec<Action>) {
         match event {
-            Event::Want { mode, request } => self.want(mode, request, actions),
+            Event::Want { mode, request } => self.want(facts, mode, request, actions),
+            Event::Keep => {
+                if self.pins > 0 {
+                    self.pinned_until = self.pinned_until.max(facts.now + PIN_ORDERED);
+                }
+            }
             Event::GaveUp => {
                 self.waiting = self.waiting.saturating_sub(1);
                 if self.waiting == 0 {
@@ -240,11 +250,11 @@ impl Permit {
         self.check();
     }
 
-    fn want(&mut self, mode: Mode, request: u64, actions: &mut Vec<Action>) {
+    fn want(&mut self, facts: Facts, mode: Mode, request: u64, actions: &mut Vec<Action>) {
         if self.usable() >= mode && self.reduce.is_none() {
             // It came in between.
             self.waiting += 1;
-            return self.wake(actions);
+            return self.wake_pinned(facts, actions);
         }
         self.waiting += 1;
         self.want = self.want.max(mode);

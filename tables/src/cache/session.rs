@@ -135,7 +135,11 @@ impl Hear for Cache {
     }
 
     fn lost(&self) {
-        tracing::error!("the session with the arbiter is over; everything is dropped");
+        if self.is_stopping() {
+            tracing::info!("the session with the arbiter is over; this provider has stopped");
+        } else {
+            tracing::error!("the session with the arbiter is over; everything is dropped");
+        }
         self.lose();
         self.arbiter.send();
     }

@@ -69,6 +69,14 @@ impl Cache {
         self.arbiter.send();
     }
 
+    /// Whoever has a turn with these takes its records in order, and keeps them longer.
+    pub(crate) fn keep(&self, wants: &[(CellRef, Mode)]) {
+        for (cell, _) in wants {
+            let mut locked = cell.lock();
+            self.step_locked(cell, &mut locked, Event::Keep);
+        }
+    }
+
     fn want_one(&self, cell: &mut CellRef, mode: Mode, waiter: &Arc<Waiter>) {
         loop {
             let mut locked = cell.lock();

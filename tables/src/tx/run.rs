@@ -164,10 +164,17 @@ impl Attempt {
         let ended = self.end_now(&mut tx, succeeded);
         self.remember(&tx);
         drop(tx);
-        self.turns.clear();
         match ended {
-            Ok(ended) => ended,
-            Err(again) => self.again(again).await,
+            // Overtaken by somebody here: it keeps what it waited for, or each hand-over would serve one transaction only.
+            Ok(None) => None,
+            Ok(over) => {
+                self.turns.clear();
+                over
+            }
+            Err(again) => {
+                self.turns.clear();
+                self.again(again).await
+            }
         }
     }
 
@@ -186,7 +193,15 @@ impl Attempt {
             return Some(End::Failed(Error::Conflict { runs: self.runs }));
         }
         let left = until.since(now);
-        let waited = tokio::time::timeout(left.into(), self.wait(again)).await;
+        let cache = self.cache.cache().clone();
+        let waiting = async {
+            tokio::select! {
+                biased;
+                () = cache.stopped() => Err(Error::Stopping),
+                waited = self.wait(again) => waited,
+            }
+        };
+        let waited = tokio::time::timeout(left.into(), waiting).await;
         let failed = match waited {
             Ok(Ok(())) => return None,
             Ok(Err(Error::Denied { code, retry_after })) if retry_after < until.since(self.cache.now()) => {
@@ -208,18 +223,8 @@ impl Attempt {
                 turn.waiter.wait().await?;
                 self.turns.push(turn);
             }
-            // One after another in the same order as everybody: nobody waits in a circle.
-            Again::Records(wants) => {
-                let mut all = std::mem::take(&mut self.last);
-                all.extend(wants);
-                all.sort_by_key(|(cell, mode)| (cell.lock().record, std::cmp::Reverse(*mode)));
-                all.dedup_by_key(|(cell, _)| address(cell));
-                for want in all {
-                    let turn = Turn::take(self.cache.cache(), vec![want]);
-                    turn.waiter.wait().await?;
-                    self.turns.push(turn);
-                }
-            }
+            // They are waited for in the queue, with all others.
+            Again::Records(wants) => self.last.extend(wants),
             Again::Chores(chores) => {
                 for chore in chores {
                     chore.await?;
@@ -233,7 +238,10 @@ impl Attempt {
 
     fn remember(&mut self, tx: &Tx) {
         if self.overtaken + 1 >= OVERTAKEN_FREE {
-            self.last = tx.touched();
+            // A run that ended early has not come to all of them.
+            self.last.extend(tx.touched());
+            self.last.sort_by_key(|(cell, mode)| (address(cell), std::cmp::Reverse(*mode)));
+            self.last.dedup_by_key(|(cell, _)| address(cell));
         }
     }
 
@@ -246,16 +254,46 @@ impl Attempt {
             // Nearly always; a timer would cost as much as the whole transaction.
             return Ok(Queued::default());
         }
-        let cache = self.cache.cache().clone();
+        let (cache, timeout) = (self.cache.cache().clone(), self.options.timeout);
         let turn = async {
             cache.may_begin().await?;
             if !queues {
                 return Ok(Queued::default());
             }
-            Ok(cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await)
+            let queued = cache.queue.turn(self.last.iter().map(|(cell, _)| address(cell))).await;
+            tokio::select! {
+                biased;
+                () = cache.stopped() => Err(Error::Stopping),
+                taken = self.take_all() => taken.map(|()| queued),
+            }
         };
         let waited = tokio::time::timeout(until.since(now).into(), turn).await;
-        waited.unwrap_or(Err(Error::Timeout(self.options.timeout)))
+        match waited {
+            Ok(Err(Error::Denied { code, retry_after })) => {
+                tracing::debug!(code, "a record is refused for now");
+                tokio::time::sleep(retry_after.max(AGAIN).into()).await;
+                // The run will find it missing and come back here, while there is time.
+                Ok(Queued::default())
+            }
+            Ok(queued) => queued,
+            Err(_) if !self.cache.is_leased() => Err(Error::NoLease),
+            Err(_) => Err(Error::Timeout(timeout)),
+        }
+    }
+
+    /// Takes all records of the last run, one after another in the same order as everybody, so that nobody waits in a circle;
+    /// and keeps each until the run has ended.
+    async fn take_all(&mut self) -> Result<(), Error> {
+        let mut all = self.last.clone();
+        all.sort_by_key(|(cell, mode)| (cell.lock().record, std::cmp::Reverse(*mode)));
+        all.dedup_by_key(|(cell, _)| address(cell));
+        for want in all {
+            let turn = Turn::take(self.cache.cache(), vec![want]);
+            turn.waiter.wait().await?;
+            self.cache.keep(&turn.wants);
+            self.turns.push(turn);
+        }
+        Ok(())
     }
 
     /// Waits until a commit is as durable as it must be before anybody hears of it.

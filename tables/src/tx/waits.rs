@@ -23,6 +23,17 @@ impl Cache {
         }
     }
 
+    /// Waits until no transaction is begun any more.
+    pub(super) async fn stopped(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.is_stopping() {
+                return;
+            }
+            changed.await;
+        }
+    }
+
     pub(super) fn may_begin_now(&self) -> bool {
         !self.is_stopping() && !self.pipeline.open.is_full()
     }

@@ -58,7 +58,7 @@ fn fence(session: u64) -> Fence {
 fn commit(cache: &Arc<Cache>, seq: u64) {
     let table: Table<u64, Coin> = Table::new(cache.clone());
     let mut tx = Tx::new(Home::new(cache.clone()), Level::Serializable);
-    assert!(table.put(&mut tx, &7, Coin { value: 1 }).is_err());
+    assert!(table.get_or_default(&mut tx, &7).is_err());
     assert!(matches!(tx.finish(false), Finish::NotYet));
     let mut wants = std::mem::take(&mut tx.wants);
     let waiter = Arc::new(crate::cache::waiter::Waiter::new(1));
