@@ -148,6 +148,7 @@ mod tests {
         assert_eq!(lease.self_release_at(), Mono(9_000_000));
     }
 
+    /// Holds: Z-57, A15.
     #[test]
     fn terms_that_break_the_inequality_are_refused_with_their_numbers() {
         assert!(Terms::DEFAULT.check(Span::millis(250), Span::millis(500)).is_ok());

@@ -1,11 +1,14 @@
-//! `linkstead bot run`: the tavern's regulars against a cluster that runs already.
+//! `linkstead bot run`: the bots of an example game against a cluster that runs already.
 
 use std::path::PathBuf;
 
+use bazaar::audit::Audit;
 use clap::{Args, Subcommand};
-use client::bots::{self, Plan, Summary, Tokens};
+use client::bots::{Plan, Summary, Tokens};
+use serde::Serialize;
 
 use crate::Failed;
+use crate::game::Game;
 use crate::ticket::{self, Booth};
 
 #[derive(Debug, Subcommand)]
@@ -17,6 +20,9 @@ pub enum Command {
 /// How many, how long, where.
 #[derive(Debug, Clone, Args)]
 pub struct Options {
+    /// The game that the cluster serves.
+    #[arg(long, value_enum, default_value_t = Game::Tavern)]
+    pub game: Game,
     /// Addresses of linkds, separated by commas.
     #[arg(long, default_value = "127.0.0.1:7710,127.0.0.1:7810")]
     pub addrs: String,
@@ -66,7 +72,7 @@ pub async fn run(command: Command) -> Result<(), Failed> {
     };
     let client = options.client()?;
     let summary = play(&options, client, tokens).await;
-    report(&summary, options.json)
+    report(&summary, None, options.json)
 }
 
 /// Lets the bots play to the end.
@@ -79,13 +85,23 @@ pub async fn play(options: &Options, client: client::Options, tokens: Option<Tok
         options: client,
         ..Plan::new(&options.addrs)
     };
-    bots::run(tavern::bots(), plan.ramped_within_a_fifth()).await
+    options.game.play(plan.ramped_within_a_fifth()).await
+}
+
+/// A summary, and what the game's records say to it.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<&'a Audit>,
 }
 
 /// Prints the summary; an error when any bot saw something wrong.
-pub fn report(summary: &Summary, json: bool) -> Result<(), Failed> {
+pub fn report(summary: &Summary, audit: Option<&Audit>, json: bool) -> Result<(), Failed> {
     if json {
-        println!("{}", serde_json::to_string(summary).map_err(|error| Failed::Running(error.into()))?);
+        let report = Report { summary, audit };
+        println!("{}", serde_json::to_string(&report).map_err(|error| Failed::Running(error.into()))?);
     } else {
         println!(
             "{} bots, {} logins, {} requests, {} pushes, {} errors, p50 {} us, p99 {} us",

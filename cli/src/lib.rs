@@ -7,6 +7,7 @@ mod bench;
 mod bot;
 pub mod cert;
 pub mod config;
+mod game;
 mod locks;
 mod operate;
 mod role;
@@ -210,6 +211,8 @@ mod pages {
     struct Start;
     #[doc = include_str!("../../docs/guides/tls.md")]
     struct Tls;
+    #[doc = include_str!("../../docs/guides/records.md")]
+    struct Records;
     #[doc = include_str!("../../docs/guides/authentication.md")]
     struct Authentication;
 }

@@ -84,6 +84,7 @@ export const CODES = Object.freeze([
   code("VERSION_INVALID", 135, "client", "never", 0, "the client's version is not of the form a.b.c.d", "send four numbers of 0 to 65535"),
   code("REPLY_TOO_LARGE", 136, "us", "never", 0, "the answer is larger than a frame may be", "page the answer"),
   code("NAME_INVALID", 137, "client", "never", 0, "the account is empty, too long or not clean UTF-8", "send 1 to 128 bytes without control or text direction characters"),
+  code("RESYNC_REQUIRED", 138, "client", "never", 0, "the request is older than what is remembered of this account's requests", "read the state anew, then send a new request"),
   code("TICKET_INVALID", 140, "client", "never", 0, "the ticket is not one that this cluster's keys have signed", "get a new ticket"),
   code("TICKET_EXPIRED", 141, "client", "never", 0, "the ticket's time is over", "get a new ticket and use it at once"),
   code("TICKET_NOT_YET_VALID", 142, "client", "never", 0, "the ticket's time has not begun", "set the clocks of login service and linkd"),

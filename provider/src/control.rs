@@ -182,6 +182,9 @@ async fn measure(hub: Arc<Hub>, directory: Option<Directory>) {
         let conns = hub.conns.all();
         let sessions: usize = conns.iter().map(|conn| conn.session_count()).sum();
         hub.meters.sessions.set(sessions as f64);
+        if let Some(records) = hub.records.get() {
+            records.look();
+        }
         let sample = load::Sample {
             online: u32::try_from(sessions).unwrap_or(u32::MAX),
             logins: hub.meters.logins.get(),

@@ -94,6 +94,14 @@ pub(crate) struct Meters {
     /// Times reading stopped because a linkd read too slowly.
     pub pauses: Count,
     pub logins: Count,
+    /// Requests whose handler is a transaction, and was committed.
+    pub commits: Count,
+    /// Their runs that had to be made again.
+    pub runs_again: Count,
+    /// Those that were given up since others changed the same records each time.
+    pub conflicts: Count,
+    /// Those that were given up since their records did not come in time.
+    pub timeouts: Count,
     pub wait: Histogram,
     pub sessions: Gauge,
     pub links: Gauge,
@@ -119,6 +127,10 @@ impl Meters {
             pushes: Count::new(counter!("linkstead_provider_pushes_total")),
             pauses: Count::new(counter!("linkstead_provider_read_pauses_total")),
             logins: Count::new(counter!("linkstead_provider_logins_total")),
+            commits: Count::new(counter!("linkstead_records_commits_total")),
+            runs_again: Count::new(counter!("linkstead_records_runs_again_total")),
+            conflicts: Count::new(counter!("linkstead_records_conflicts_total")),
+            timeouts: Count::new(counter!("linkstead_records_timeouts_total")),
             wait: histogram!("linkstead_provider_queue_wait_seconds"),
             sessions: gauge!("linkstead_provider_sessions"),
             links: gauge!("linkstead_provider_links"),
@@ -159,6 +171,10 @@ impl Meters {
             "pushes": self.pushes.get(),
             "read_pauses": self.pauses.get(),
             "logins": self.logins.get(),
+            "commits": self.commits.get(),
+            "runs_again": self.runs_again.get(),
+            "conflicts": self.conflicts.get(),
+            "timeouts": self.timeouts.get(),
             "dropped": named(&DROPS.map(|(_, cause)| cause), &self.dropped),
             "refused": named(&REFUSALS.map(|code| code.name), &self.refused),
         })

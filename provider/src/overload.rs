@@ -130,7 +130,7 @@ mod tests {
 
     /// The boundaries, to the millisecond. Each is measured by a gauge of its own, since levels are left slowly.
     ///
-    /// Holds: Z-27.
+    /// Holds: Z-27, A71.
     #[test]
     fn waits_and_crowds_raise_the_level() {
         let after = |wait: u64, in_flight| {

@@ -14,6 +14,9 @@ use tokio::sync::watch;
 
 use crate::hub::Hub;
 use crate::start::StartError;
+use meters::Meters;
+
+mod meters;
 
 /// The name under which arbiters are listed by the directory.
 const ARBITER: &str = "arbiter";
@@ -95,6 +98,7 @@ impl BackendKind {
 pub(crate) struct Records {
     db: Db,
     client: Option<Arc<Client>>,
+    meters: Meters,
 }
 
 impl Records {
@@ -112,7 +116,7 @@ impl Records {
         };
         if config.arbiter == Arbiter::Embedded {
             let db = Db::embedded(settings, backend, identity.epoch).map_err(no_thread)?;
-            return Ok(Self { db, client: None });
+            return Ok(Self { db, client: None, meters: Meters::new() });
         }
         let Some(directory) = &hub.directory else {
             let why = "this provider has no directory that could list an arbiter";
@@ -130,7 +134,7 @@ impl Records {
         }));
         let opening = Db::with(settings, backend, client.clone(), hub.clock).map_err(no_thread)?;
         client.start(opening.hear()).map_err(StartError::from)?;
-        Ok(Self { db: opening.done(), client: Some(client) })
+        Ok(Self { db: opening.done(), client: Some(client), meters: Meters::new() })
     }
 
     pub fn db(&self) -> &Db {
@@ -143,6 +147,11 @@ impl Records {
         if let Some(client) = &self.client {
             client.leave().await;
         }
+    }
+
+    /// Tells the metrics how it stands. One caller, now and then.
+    pub fn look(&self) {
+        self.meters.look(&self.db.status());
     }
 
     /// What `/status` shows.

@@ -40,6 +40,33 @@ impl Settings {
 }
 
 /// See the module. A clone is the same database.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use base::{Epoch, NodeId};
+/// use store::StoreId;
+/// use tables::{Db, Error, Local, Record, Settings};
+///
+/// #[derive(Clone, PartialEq, prost::Message, Record)]
+/// #[record(crate = "tables", table = "purse", id = 1, key = u64)]
+/// pub struct Purse { #[prost(int64, tag = "1")] pub coins: i64 }
+///
+/// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// let backend = Arc::new(Local::memory(StoreId(1))?);
+/// let db = Db::embedded(Settings::new(NodeId::new("game-1")?), backend, Epoch(1))?;
+/// let purses = db.table::<u64, Purse>()?;
+/// // All of it happens, or nothing.
+/// db.run(|tx| {
+///     purses.get_or_default(tx, &7)?.coins -= 5;
+///     purses.get_or_default(tx, &8)?.coins += 5;
+///     Ok::<_, Error>(())
+/// })
+/// .await?;
+/// # Ok(())
+/// # }
+/// # tokio::runtime::Runtime::new().unwrap().block_on(example()).unwrap();
+/// ```
 #[derive(Clone)]
 pub struct Db {
     shared: Arc<Shared>,

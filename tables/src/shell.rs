@@ -235,7 +235,7 @@ async fn write(cache: &Cache, backend: &dyn Backend, shared: &Shared, cut: Cut) 
                     tracing::error!(%error, "the storage can't be written to; what is committed waits");
                 }
             }
-            _ => return cache.refused(&error),
+            _ => return cache.refused(&cut, &error),
         }
         tokio::time::sleep(wait).await;
         wait = (wait * 2).min(AGAIN_MAX);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use base::NodeId;
 use linkd::config::Listen;
-use linkstead::{Env, Linkds, Running};
+use linkstead::{Arbiter, Env, Linkds, RecordsConfig, Running};
 use net::hello::Role;
 use net::{Security, Tcp};
 use node::admin::Operate;
@@ -15,15 +15,18 @@ use node::lifecycle::Budgets;
 use node::ops::{self, Ops, Readiness};
 use node::{Clock, Directory, Shutdown, telemetry};
 use service_manager::ServiceManagerConfig;
+use tables::Backend;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use wire::ticket::Signer;
 
+use super::books::Books;
 use super::certs::Certs;
 use super::ports::Ports;
 use super::{AuthWay, Options, READY, Say};
 use crate::Failed;
 use crate::config::default_id;
+use crate::game::Game;
 use crate::role;
 use crate::ticket::{self, Booth};
 
@@ -41,6 +44,9 @@ pub struct Cluster {
     config: NodeConfig,
     certs: Certs,
     ports: Ports,
+    game: Game,
+    /// What the game's providers share, if it keeps anything.
+    storage: Option<Arc<dyn Backend>>,
     /// Signs tickets, when players need some.
     signer: Option<Signer>,
     directory: Part,
@@ -65,7 +71,12 @@ struct Part {
 
 impl Cluster {
     /// Service manager, then the arbiter, then linkds, then providers; each is ready before the next begins.
-    pub async fn start(options: &Options, ports: Ports, say: Say) -> Result<Self, Failed> {
+    pub async fn start(
+        options: &Options,
+        books: Option<&Books>,
+        ports: Ports,
+        say: Say,
+    ) -> Result<Self, Failed> {
         let fast = Reconnect { first: Time::millis(10), max: Time::millis(200) };
         let mut config = NodeConfig { reconnect: fast, ..NodeConfig::default() };
         let certs = Certs::new(options, &config)?;
@@ -75,9 +86,20 @@ impl Cluster {
             AuthWay::Open => None,
             AuthWay::Ticket => Some(ticket::new_signer(1)?),
         };
-        let arbiter = None;
-        let mut cluster =
-            Self { config, certs, ports, signer, directory, directory_over, arbiter, linkds, providers };
+        let (game, storage) = (options.game, books.map(Books::storage));
+        let mut cluster = Self {
+            config,
+            certs,
+            ports,
+            game,
+            storage,
+            signer,
+            directory,
+            directory_over,
+            arbiter: None,
+            linkds,
+            providers,
+        };
         cluster.start_arbiter(say).await?;
         for instance in 0..options.linkds {
             cluster.start_linkd(instance, say).await?;
@@ -179,19 +201,22 @@ impl Cluster {
         let mut env = Env::new(&self.config.cluster, part.node.clone(), Linkds::Directory(directory.clone()));
         env.budgets = DRAIN;
         env.security = part.security.clone();
+        env.storage.clone_from(&self.storage);
+        let arbiter = if env.storage.is_some() { Arbiter::Directory } else { Arbiter::Embedded };
         let config = linkstead::Config {
+            records: RecordsConfig { arbiter, ..RecordsConfig::default() },
             server_id: u32::from(instance) + 1,
             // On one machine nobody needs to be spared a rush of logins, and an account always finds its own provider.
             max_online_new: u32::MAX,
             ..linkstead::Config::default()
         };
-        let starting = tavern::provider().start(config, env, part.cancel.clone());
+        let starting = self.game.provider().start(config, env, part.cancel.clone());
         let running = within(&name, starting).await?.context("starting a provider")?;
         within(&name, running.ready()).await?;
         let shutdown = running.shutdown().clone();
         let operator = linkstead::Operator { status: running.reader(), directory };
         part.serve_ops(listener, shutdown, operator)?;
-        say.line(&format!("{name:<17} ready   modules of the tavern  ops {}", part.ops_addr));
+        say.line(&format!("{name:<17} ready   modules of the {}  ops {}", self.game, part.ops_addr));
         self.providers.push((part, running));
         Ok(())
     }

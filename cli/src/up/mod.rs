@@ -1,5 +1,6 @@
 //! `linkstead up`: a whole cluster in this process, started in the documented order and stopped in its reverse.
 
+mod books;
 mod certs;
 mod cluster;
 mod ports;
@@ -10,13 +11,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use base::Span;
+use bazaar::audit::Audit;
 use client::bots::Summary;
 use node::config::{Log, LogFormat};
 use node::lifecycle::Budgets;
 use node::{Clock, Shutdown, descriptors, signal, telemetry};
 
+use crate::game::Game;
 use crate::ticket::Booth;
 use crate::{Failed, bot};
+use books::Books;
 use cluster::Cluster;
 use ports::Ports;
 use web::Web;
@@ -30,6 +34,13 @@ pub struct Options {
     /// Providers of the example game.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=9))]
     pub providers: u16,
+    /// The example game that they serve.
+    #[arg(long, value_enum, default_value_t = Game::Tavern)]
+    pub game: Game,
+    /// A folder for the bazaar's records, which it has again when it is started again; without it they are lost with this
+    /// process.
+    #[arg(long)]
+    pub data_dir: Option<PathBuf>,
     /// Bots that play; the cluster stops when they have ended.
     #[arg(long)]
     pub bots: Option<u32>,
@@ -104,17 +115,21 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     let Ok(pass) = shutdown.enter() else { return without_summary(&options) };
     let say = Say { quiet: options.json };
     let ports = Ports::new(options.base_port);
+    let books = Books::open(&options, say).await?;
     let started = tokio::select! {
         biased;
-        started = Cluster::start(&options, ports, say) => started,
+        started = Cluster::start(&options, books.as_ref(), ports, say) => started,
         () = shutdown.stopping().cancelled_owned() => return without_summary(&options),
     };
     let cluster = started?;
     let page = match options.web.unwrap_or(Web::At(ports.web())) {
-        Web::At(addr) => Some(web::serve(addr, &cluster.ws_addrs(), cluster.booth())?),
-        Web::Off => None,
+        // The page is the tavern's.
+        Web::At(addr) if options.game == Game::Tavern => {
+            Some(web::serve(addr, &cluster.ws_addrs(), cluster.booth())?)
+        }
+        Web::At(_) | Web::Off => None,
     };
-    greet(&cluster, page.as_ref(), say);
+    greet(&cluster, page.as_ref(), options.game, say);
 
     let live = async {
         let summary = tokio::select! {
@@ -135,9 +150,25 @@ pub async fn run(options: Options) -> Result<(), Failed> {
     } else {
         say.line("stopped");
     }
+    let audit = match books {
+        Some(books) => Some(books.audit().await?),
+        None => None,
+    };
+    if let Some(audit) = &audit {
+        say.line(&format!("audit             {audit}"));
+    }
     match summary.flatten() {
-        Some(summary) => bot::report(&summary, options.json),
+        Some(summary) => bot::report(&summary, audit.as_ref(), options.json),
         None => without_summary(&options),
+    }?;
+    check(audit.as_ref())
+}
+
+/// What is not there, or is there twice, is an error of ours.
+fn check(audit: Option<&Audit>) -> Result<(), Failed> {
+    match audit {
+        Some(audit) if !audit.holds() => Err(Failed::Running(anyhow::anyhow!("the audit failed: {audit}"))),
+        _ => Ok(()),
     }
 }
 
@@ -172,16 +203,18 @@ async fn play(options: &Options, cluster: &Cluster) -> Summary {
     let tokens = cluster.booth().map(Booth::tokens);
     let client = client::Options::new(&addrs, "bot");
     let (ticket_key, tls_ca, tls_name) = Default::default();
-    let options = bot::Options { addrs, bots, seconds, seed, json, ticket_key, audience, tls_ca, tls_name };
+    let game = options.game;
+    let options =
+        bot::Options { game, addrs, bots, seconds, seed, json, ticket_key, audience, tls_ca, tls_name };
     bot::play(&options, client, tokens).await
 }
 
-fn greet(cluster: &Cluster, page: Option<&web::Page>, say: Say) {
+fn greet(cluster: &Cluster, page: Option<&web::Page>, game: Game, say: Say) {
     let addrs = cluster.client_addrs();
     say.line("");
     say.line(&format!("the cluster is up; clients connect to {}", addrs.join(" or ")));
     // The chat in a terminal has no ticket.
-    if let (Some(addr), None) = (addrs.first(), cluster.booth()) {
+    if let (Some(addr), None, Game::Tavern) = (addrs.first(), cluster.booth(), game) {
         say.line(&format!("  play:   cargo run --release -p tavern -- chat NAME --addr {addr}"));
     }
     if let Some(page) = page {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod bad_input;
+mod bazaar;
 mod cert;
 mod clock;
 mod cluster;

@@ -128,7 +128,7 @@ fn bots_that_are_interrupted_are_no_success() {
     assert_eq!(up.end().code(), Some(1), "{:#?}", up.seen);
 }
 
-async fn get(addr: &str, path: &str) -> (String, String) {
+pub async fn get(addr: &str, path: &str) -> (String, String) {
     let mut stream = net::Tcp::dial(addr).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();

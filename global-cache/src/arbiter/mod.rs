@@ -178,6 +178,15 @@ impl Arbiter {
         self.opens
     }
 
+    /// Everything that decides what comes next, as text: the same for two arbiters that will do the same. For models that
+    /// look at every order of events. Looks at every record.
+    #[doc(hidden)]
+    pub fn image(&self) -> String {
+        let used = (0..self.keys.places()).filter(|at| self.keys.is_used(*at));
+        let records: Vec<_> = used.map(|at| self.keys.at(at)).collect();
+        format!("{} {} {records:?} {:?} {:?}", self.open, self.seq, self.sessions, self.ops)
+    }
+
     /// The grace is over: from now on nobody writes under what an earlier life of the arbiter granted.
     fn open(&mut self, now: Mono) {
         if !self.open && now >= self.opens {

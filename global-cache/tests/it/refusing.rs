@@ -102,6 +102,7 @@ async fn a_login_that_names_too_much_gets_no_session() {
     Provider::dial(&arbiter, "game-1", 1).await.login(storages(64, 64)).await.unwrap();
 }
 
+/// Holds: Z-57, A15.
 #[test]
 fn settings_that_break_the_lease_are_refused() {
     let bad = |config: global_cache::Config| {

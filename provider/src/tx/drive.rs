@@ -42,7 +42,9 @@ where
     A: prost::Message,
     F: Future<Output = Result<A>>,
 {
-    let Some(db) = cx.session().conn.hub.db.get() else {
+    let hub = &cx.session().conn.hub;
+    let meters = &hub.meters;
+    let Some(db) = hub.db.get() else {
         return Ended::Ran(Err(Error::from(tables::Error::Stopping)));
     };
     let once = match once::of(way, cx, body) {
@@ -52,8 +54,11 @@ where
     let mut attempt = db.attempt(Options::default());
     loop {
         match run(cx, &mut attempt, once.as_ref(), &mut handler).await {
-            Run::Again => {}
-            Run::Over(ended) => return ended,
+            Run::Again => meters.runs_again.add(1),
+            Run::Over(ended) => {
+                meters.commits.add(u64::from(matches!(ended, Ended::Ran(Ok(_)))));
+                return ended;
+            }
         }
     }
 }
@@ -74,7 +79,7 @@ where
     A: prost::Message,
     F: Future<Output = Result<A>>,
 {
-    let failed = |error: tables::Error| Run::Over(Ended::Ran(Err(error.into())));
+    let failed = |error: tables::Error| given_up(cx, error);
     let turn = match attempt.turn().await {
         Ok(turn) => turn,
         Err(error) => return failed(error),
@@ -129,6 +134,17 @@ where
             Err(error) => failed(error),
         },
     }
+}
+
+/// It can't be committed, and who watches the metrics sees for which reasons that is.
+fn given_up<A>(cx: &Cx, error: tables::Error) -> Run<A> {
+    let meters = &cx.session().conn.hub.meters;
+    match error {
+        tables::Error::Conflict { .. } => meters.conflicts.add(1),
+        tables::Error::Timeout(_) => meters.timeouts.add(1),
+        _ => {}
+    }
+    Run::Over(Ended::Ran(Err(error.into())))
 }
 
 fn take(slot: &Arc<Mutex<Option<Inner>>>) -> Option<Inner> {

@@ -37,11 +37,11 @@ pub(crate) use once::Done;
 /// #[derive(Clone, PartialEq, prost::Message)]
 /// pub struct Submit { #[prost(uint64, tag = "1")] pub score: u64 }
 /// #[derive(Clone, PartialEq, prost::Message)]
-/// pub struct Record { #[prost(uint64, tag = "1")] pub best: u64 }
+/// pub struct NewBest { #[prost(uint64, tag = "1")] pub best: u64 }
 ///
 /// pub struct Rank { scores: Table<String, Score> }
 ///
-/// #[module(id = 7, choice = "hash_account", pushes(Record))]
+/// #[module(id = 7, choice = "hash_account", pushes(NewBest))]
 /// impl Rank {
 ///     #[handler]
 ///     async fn submit(&self, tx: &mut Tx, request: Submit) -> Result<()> {
@@ -49,7 +49,7 @@ pub(crate) use once::Done;
 ///         let score = self.scores.get_or_default(tx, &account)?;
 ///         if request.score > score.best {
 ///             score.best = request.score;
-///             tx.push(&Record { best: request.score });
+///             tx.push(&NewBest { best: request.score });
 ///         }
 ///         Ok(())
 ///     }

@@ -134,7 +134,7 @@ impl Cell {
     pub fn holds(&self, stamp: u64, term: u64) -> bool {
         !self.gone
             && (self.stamp == stamp || base::planted::is("commit_skips_validation"))
-            && (self.own || self.term == term || base::planted::is("commit_ignores_the_session"))
+            && (self.own || self.term == term)
     }
 
     /// How it may be used.

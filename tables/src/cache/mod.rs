@@ -356,7 +356,12 @@ impl Cache {
     }
 
     /// A batch is refused for ever: somebody else has our records.
-    pub fn refused(&self, error: &BackendError) {
+    pub fn refused(&self, cut: &Cut, error: &BackendError) {
+        if self.pipeline.is_dropped(cut) {
+            // It was of a session that is over, and the present one has nothing of it.
+            tracing::info!(%error, "what an earlier session had on its way is refused");
+            return self.pipeline.refused();
+        }
         tracing::error!(%error, "the storage refuses what this provider writes; it drops everything and begins anew");
         self.counts.refused.add(1);
         self.lose();

@@ -166,7 +166,12 @@ impl Permit {
 
     /// What is read under this grant is waited for.
     pub fn is_loading(&self, seq: u64) -> bool {
-        (self.doing, self.seq) == (Doing::Loading, seq)
+        self.doing == Doing::Loading && self.is_of(seq)
+    }
+
+    /// What is said is about the present grant.
+    fn is_of(&self, seq: u64) -> bool {
+        seq == self.seq || base::planted::is("cache_ignores_seq")
     }
 
     /// The question that has no answer yet.
@@ -198,7 +203,7 @@ impl Permit {
             }
             Event::Loaded { seq } => self.loaded(facts, seq, actions),
             Event::NotLoaded { seq } => {
-                if (self.doing, self.seq) == (Doing::Loading, seq) {
+                if self.is_loading(seq) {
                     self.doing = Doing::Nothing;
                     self.nobody_waits();
                     actions.push(Action::Fail);
@@ -290,7 +295,7 @@ impl Permit {
     }
 
     fn loaded(&mut self, facts: Facts, seq: u64, actions: &mut Vec<Action>) {
-        if (self.doing, self.seq) != (Doing::Loading, seq) {
+        if !self.is_loading(seq) {
             return;
         }
         self.doing = Doing::Nothing;

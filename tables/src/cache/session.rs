@@ -10,15 +10,17 @@ use crate::error::Error;
 impl Cache {
     /// Everything is dropped: what was committed and is not on its way to the storage is lost.
     pub(super) fn lose(&self) {
-        self.lease.close();
         // Nothing is committed from here on that was not under way; whatever was is in the cut that is thrown away, since
         // the cells are visited after it.
-        self.lease.next();
-        self.pipeline.halt();
+        self.pipeline.halt(|| {
+            self.lease.next();
+        });
         self.counts.losses.add(1);
         for cell in self.index.all() {
             let mut locked = cell.lock();
-            locked.forget_unwritten();
+            if !base::planted::is("flush_outlives_the_session") {
+                locked.forget_unwritten();
+            }
             self.step_locked(&cell, &mut locked, Event::Lost);
         }
     }
@@ -121,7 +123,9 @@ impl Hear for Cache {
     }
 
     fn extended(&self, until: Mono) {
-        self.lease.extend(until);
+        // The arbiter may renew a session that the storage has refused and that is dropped already: commits in it would
+        // never be written.
+        self.pipeline.if_writing(|| self.lease.extend(until));
         self.changed.notify_waiters();
     }
 
@@ -136,3 +140,6 @@ impl Hear for Cache {
         self.arbiter.send();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,6 +57,8 @@ pub struct Cut {
     changes: Vec<Unwritten>,
     /// By how many bytes the records have grown in memory.
     pub grown: isize,
+    /// The sessions that were lost before it was taken.
+    losses: u64,
 }
 
 struct Unwritten {
@@ -131,9 +133,12 @@ impl Pipeline {
 
     /// The session is over: what was committed and is in no batch will never be written. The caller has seen to it that
     /// nothing more is committed in the session.
-    pub fn halt(&self) {
+    ///
+    /// `close`: ends the lease. Whoever would extend it at this moment does so before, or no more.
+    pub fn halt(&self, close: impl FnOnce()) {
         let mut state = self.state.lock();
-        if state.fence.take().is_none() {
+        close();
+        if state.fence.take().is_none() || base::planted::is("flush_outlives_the_session") {
             return;
         }
         let taken = self.open.take();
@@ -143,6 +148,19 @@ impl Pipeline {
         drop(state);
         self.losses.fetch_add(1, Ordering::AcqRel);
         self.durable.send_modify(|durable| durable.losses += 1);
+    }
+
+    /// Does this, which makes commits possible, unless what is committed would never be written.
+    pub fn if_writing(&self, extend: impl FnOnce()) {
+        let state = self.state.lock();
+        if state.fence.is_some() {
+            extend();
+        }
+    }
+
+    /// Whether what a batch has changed was dropped since it was taken, together with the session that it was of.
+    pub fn is_dropped(&self, cut: &Cut) -> bool {
+        cut.losses != self.losses()
     }
 
     /// The next batch, if there is something to write and nothing is on its way.
@@ -156,8 +174,8 @@ impl Pipeline {
         let first = Csn(state.csn.0 + 1);
         let last = Csn(state.csn.0 + commits.max(1));
         state.csn = last;
-        let node = self.node.clone();
-        Some(Cut { cut, commits, node, fence, first, last, changes, grown })
+        let (node, losses) = (self.node.clone(), self.losses());
+        Some(Cut { cut, commits, node, fence, first, last, changes, grown, losses })
     }
 
     /// What was taken is durable.

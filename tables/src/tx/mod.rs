@@ -159,31 +159,23 @@ impl Tx {
 
     /// Reads a record; where it is in the set.
     pub(crate) fn read(&mut self, cell: CellRef) -> Result<usize, Error> {
-        if let Some(at) = self.set.find(&cell) {
-            return Ok(at);
-        }
-        let mut locked = cell.lock();
-        if locked.gone || locked.permit.usable() == Mode::Invalid {
-            drop(locked);
-            self.wants.push((cell, Mode::Share));
-            return Err(Error::NotYet);
-        }
-        locked.touched = true;
-        let (stamp, value) = (locked.stamp, locked.value.clone());
-        drop(locked);
-        self.enter(cell, stamp, value)
+        self.look(cell, Mode::Share)
     }
 
     /// Reads a record that will be changed.
     pub(crate) fn read_to_write(&mut self, cell: CellRef) -> Result<usize, Error> {
+        self.look(cell, Mode::Modify)
+    }
+
+    /// `want`: what it is asked for if it is not at hand at all. Whether it may be changed is for the end to say.
+    fn look(&mut self, cell: CellRef, want: Mode) -> Result<usize, Error> {
         if let Some(at) = self.set.find(&cell) {
             return Ok(at);
         }
         let mut locked = cell.lock();
-        let usable = if locked.gone { Mode::Invalid } else { locked.permit.usable() };
-        if usable == Mode::Invalid {
+        if locked.usable() == Mode::Invalid {
             drop(locked);
-            self.wants.push((cell, Mode::Modify));
+            self.wants.push((cell, want));
             return Err(Error::NotYet);
         }
         locked.touched = true;

@@ -90,8 +90,7 @@ pub struct Attempt {
     runs: u32,
     /// Runs that were overtaken, or that lost a record again which they had waited for.
     overtaken: u32,
-    /// The records that were waited for: by what stands for them at the arbiter, since one that has left memory comes back in
-    /// another cell.
+    /// The records that were waited for. One that has left memory comes back in another cell.
     waited: BTreeSet<u128>,
     until: Option<Mono>,
     turns: Vec<Turn>,
@@ -233,10 +232,9 @@ impl Attempt {
     }
 
     fn remember(&mut self, tx: &Tx) {
-        if self.overtaken + 1 < OVERTAKEN_FREE {
-            return;
+        if self.overtaken + 1 >= OVERTAKEN_FREE {
+            self.last = tx.touched();
         }
-        self.last = tx.touched();
     }
 
     /// Waits until another run may begin; what is given is kept until it has ended.

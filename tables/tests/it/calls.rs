@@ -22,6 +22,7 @@ impl Said {
     }
 }
 
+/// Holds: A43.
 #[tokio::test]
 async fn each_call_is_made_once_and_after_the_end() {
     let db = alone(&backend(), 1);
@@ -71,6 +72,8 @@ async fn each_call_is_made_once_and_after_the_end() {
 }
 
 /// Also when whoever runs it waits no longer.
+///
+/// Holds: A43.
 #[tokio::test]
 async fn a_transaction_that_nobody_waits_for_is_aborted() {
     let backend = backend();

@@ -6,7 +6,7 @@ use crate::world::{Account, Purse, backend, pair, pair_at, purse};
 
 /// Each reads what the other wrote, at once.
 ///
-/// Holds: I8, Z-50.
+/// Holds: I8, Z-50, A49.
 #[tokio::test]
 async fn a_record_goes_to_and_fro() {
     let backend = backend();

@@ -316,12 +316,13 @@ pub const FAULTS: &[Fault] = &[
     of_records(
         "cache_skips_raise_fence",
         "a record is read before who was evicted can't write it any more",
-        "records_hold_when_providers_stand_still",
+        "records_hold_when_providers_crash",
     ),
-    of_records(
+    in_package(
         "cache_keeps_stale_copies",
+        "tables",
         "what is in memory is used though the grant says to read it again",
-        "records_hold_while_everybody_wants_the_same",
+        "a_grant_that_says_so_is_read_again",
     ),
     of_records(
         "cache_reduces_before_the_flush",
@@ -339,9 +340,19 @@ pub const FAULTS: &[Fault] = &[
         "records_hold_when_providers_stand_still",
     ),
     of_records(
-        "commit_ignores_the_session",
-        "a commit uses what was granted in an earlier session",
-        "records_hold_when_the_arbiter_restarts",
+        "flush_outlives_the_session",
+        "what was committed in a lost session is written under the fence of the next one",
+        "records_hold_when_providers_stand_still",
+    ),
+    of_records(
+        "arbiter_grants_before_reduced",
+        "a record is granted while those who hold it are still asked to reduce",
+        "records_hold_while_everybody_wants_the_same",
+    ),
+    of_records(
+        "cache_ignores_seq",
+        "what was read under an earlier grant is taken for the present one",
+        "records_hold_when_sessions_end_at_every_moment",
     ),
     in_package(
         "client_counts_no_late_answers",

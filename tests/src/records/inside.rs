@@ -12,8 +12,7 @@ use super::item::{Event, Item};
 use super::link::Way;
 use super::provider::{Body, Writing};
 use super::talk::{ConnId, Down, Place, Up};
-use super::work::Ended;
-use super::world::{Phase, World};
+use super::world::World;
 
 /// How long a commit may wait to be written, unless somebody waits for it.
 const FLUSH: Span = Span::millis(20);
@@ -45,7 +44,7 @@ impl World {
     }
 
     /// After so long by the clock of this process.
-    fn later(&mut self, place: Place, span: Span, event: Event) {
+    pub fn later(&mut self, place: Place, span: Span, event: Event) {
         let clock = self.providers[place.who].clock;
         let at = clock.there(clock.here(self.now) + span);
         self.queue.push(at.max(self.now), Item::In { place, event });
@@ -330,101 +329,12 @@ impl World {
             }
             Err(error) => {
                 self.watch.tally.refused += 1;
-                body.cache.refused(&error);
+                body.cache.refused(&writing.cut, &error);
             }
         }
         let more = body.more.take();
         if sim::unwritten(&body.cache) > 0 || more.is_some() {
             self.write_soon(body, more.unwrap_or_default());
         }
-    }
-
-    fn work(&mut self, body: &mut Body, at: usize, ticket: u64) {
-        if body.workers[at].ticket != ticket {
-            return;
-        }
-        let mut worker = std::mem::replace(&mut body.workers[at], super::work::Worker::new());
-        worker.called = false;
-        self.step(body, &mut worker, at);
-        body.workers[at] = worker;
-    }
-
-    fn step(&mut self, body: &mut Body, worker: &mut super::work::Worker, at: usize) {
-        use super::work::State;
-        let place = body.place;
-        let mut ended = None;
-        if worker.is_idle() {
-            let Some(op) = self.next_op(place).filter(|_| !body.stopping) else { return };
-            worker.begin(op, self.rng.one_in(6), self.now);
-        } else if matches!(worker.state, State::Ran { .. }) {
-            let (committed, over) = worker.finish(body, &self.keys);
-            ended = over;
-            if let Some((run, notes)) = committed {
-                self.say(|| format!("{place}: commits {run:?}"));
-                self.see(&Seen::Committed { run: &run });
-                self.watch.ledger.committed(run);
-                self.watch.tally.commits += 1;
-                if let Some(count) = notes.scratch {
-                    body.scratch += 1;
-                    let known = body.scratch;
-                    self.see(&Seen::Scratch { place, count, known });
-                }
-            }
-        } else {
-            ended = worker.look(body);
-        }
-        if ended.is_none()
-            && !worker.is_idle()
-            && !matches!(worker.state, State::Ran { .. })
-            && self.now >= worker.until
-        {
-            ended = Some(Ended::Late);
-        }
-        if let Some(ended) = ended {
-            return self.end(body, worker, at, ended);
-        }
-        self.go_on(body, worker, at);
-    }
-
-    /// The next step of a transaction that is not over.
-    fn go_on(&mut self, body: &mut Body, worker: &mut super::work::Worker, at: usize) {
-        let (place, ticket) = (body.place, worker.ticket);
-        let event = Event::Work { worker: at, ticket };
-        if worker.waits() {
-            let until = worker.until.max(self.now + Span::millis(1));
-            return self.queue.push(until, Item::In { place, event });
-        }
-        if let super::work::State::Denied(after) = worker.state {
-            self.watch.tally.denied += 1;
-            worker.leave(body);
-            worker.state = super::work::State::Again;
-            return self.later(place, after.max(Span::millis(5)), event);
-        }
-        if matches!(worker.state, super::work::State::Again | super::work::State::Lease) {
-            self.ids += 1;
-            worker.run(body, self.ids);
-        }
-        let slow = if self.rng.one_in(40) { 60_000 } else { 800 };
-        let wait = Span::micros(self.rng.between(0, slow));
-        self.after(wait, Item::In { place, event });
-    }
-
-    fn end(&mut self, body: &mut Body, worker: &mut super::work::Worker, at: usize, ended: Ended) {
-        let place = body.place;
-        worker.end(body);
-        self.watch.count(&ended);
-        if let Ended::Acked(id) = ended {
-            self.see(&Seen::Acked { id });
-            if self.phase == Phase::Healed
-                && let Some(run) = self.watch.ledger.runs.get(&id)
-            {
-                run.writes.iter().for_each(|(key, _)| self.changed[place.who][*key] = true);
-            }
-        } else {
-            self.say(|| format!("{place}: {ended:?}"));
-        }
-        let wait = Span(self.rng.between(500, self.plan.think.0));
-        let event = Event::Work { worker: at, ticket: worker.ticket };
-        self.after(wait, Item::In { place, event });
     }
 }

@@ -21,6 +21,7 @@ mod ledger;
 mod link;
 mod plan;
 mod provider;
+mod steps;
 mod storage;
 mod talk;
 mod work;

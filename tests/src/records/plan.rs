@@ -80,8 +80,14 @@ impl Setting {
         match self {
             Self::Transfers | Self::Memory => Fault::Cut { who },
             Self::Delays => Fault::Slow { who, span: span(rng, 6_000), most: span(rng, 800) },
+            Self::Pauses if rng.one_in(3) => {
+                Fault::Storage { trouble: Trouble::Refuses(Some(who)), span: span(rng, 14_000) }
+            }
             Self::Pauses => Fault::Pause { who, span: span(rng, 20_000) },
-            Self::Crashes => Fault::Crash { who, span: span(rng, 4_000) },
+            Self::Crashes if rng.one_in(3) => {
+                Fault::Storage { trouble: Trouble::Slow(span(rng, 6_000)), span: span(rng, 9_000) }
+            }
+            Self::Crashes => Fault::Crash { who, span: span(rng, 1_500) },
             Self::Stops => Fault::Stop { who },
             Self::Restarts => match rng.below(4) {
                 0 => Fault::Cut { who },
@@ -126,7 +132,7 @@ impl Setting {
     fn faults(self, rng: &mut Rng) -> u64 {
         match self {
             Self::Transfers => 0,
-            Self::Memory | Self::Pauses | Self::Restarts => rng.between(1, 4),
+            Self::Memory | Self::Restarts => rng.between(1, 4),
             Self::Kills | Self::Doubles => rng.between(8, 30),
             _ => rng.between(2, 8),
         }

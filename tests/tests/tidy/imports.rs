@@ -33,6 +33,7 @@ const TABLE: &[(&str, Option<&[&str]>)] = &[
     ("client", Some(&["base", "wire", "net"])),
     ("cli", None),
     ("hello", None),
+    ("bazaar", None),
     ("tavern", None),
     ("fuzz", None),
     ("tests", None),

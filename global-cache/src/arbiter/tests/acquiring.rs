@@ -184,7 +184,7 @@ fn what_is_late_or_doubled_changes_nothing() {
     );
 }
 
-/// Holds: I10.
+/// Holds: I10, A22, A23.
 #[test]
 fn a_holder_that_does_not_answer_costs_the_requester_three_seconds_and_nobody_else() {
     check(

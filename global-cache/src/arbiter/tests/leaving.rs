@@ -54,7 +54,7 @@ fn the_silent_lose_everything_and_whoever_loads_next_hears_of_it() {
     );
 }
 
-/// Holds: Z-61, BI-082, BI-083.
+/// Holds: Z-61, BI-082, BI-083, A32.
 #[test]
 fn a_later_start_of_a_node_takes_its_place_and_an_earlier_one_does_not() {
     check(
@@ -97,7 +97,7 @@ fn a_later_start_of_a_node_takes_its_place_and_an_earlier_one_does_not() {
     );
 }
 
-/// Holds: I12.
+/// Holds: I12, A17.
 #[test]
 fn a_goodbye_frees_everything_and_names_nobody() {
     check(
@@ -152,7 +152,7 @@ fn a_goodbye_frees_everything_and_names_nobody() {
 
 /// Who waits may end, and so may whom it waits for.
 ///
-/// Holds: I10.
+/// Holds: I10, A26, A72.
 #[test]
 fn an_end_at_each_moment_leaves_nobody_waiting() {
     check(

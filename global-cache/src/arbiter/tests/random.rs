@@ -259,7 +259,7 @@ impl World {
 }
 
 proptest! {
-    /// Holds: Z-48, Z-54, I1, I2, I5, I10, I12.
+    /// Holds: Z-48, Z-54, I1, I2, I5, I10, I12, A25, A30.
     #[test]
     fn providers_never_hold_what_excludes_each_other(steps in steps()) {
         let mut world = World::new();

@@ -103,22 +103,7 @@ impl Model {
                 // A cell that may be used as is wanted wakes at once.
                 self.step(Event::Want { mode, request: self.requests })
             }
-            Step::Grant(reload) => {
-                let Some((request, want)) = self.asked.pop() else { return Ok(()) };
-                self.asked.clear();
-                let (before, current) = (self.held, self.seq);
-                if want > before {
-                    self.seqs += 1;
-                    (self.held, self.seq) = (want, self.seqs);
-                    if let Some((asked, _)) = &mut self.reducing {
-                        // Whoever it was reduced for has given up; it is answered under the new number.
-                        *asked = self.seq;
-                    }
-                }
-                let fresh = before == Mode::Invalid || self.world.permit.seq() != current;
-                let (mode, seq) = (self.held, self.seq);
-                self.step(Event::Granted { request, mode, seq, must_reload: reload || fresh, version_min: 0 })
-            }
+            Step::Grant(reload) => self.grant(reload),
             Step::Deny => {
                 let Some((request, _)) = self.asked.pop() else { return Ok(()) };
                 self.asked.clear();
@@ -166,6 +151,23 @@ impl Model {
             }
             Step::Restart(kept) => self.restart(kept),
         }
+    }
+
+    fn grant(&mut self, reload: bool) -> Result<(), TestCaseError> {
+        let Some((request, want)) = self.asked.pop() else { return Ok(()) };
+        self.asked.clear();
+        let (before, current) = (self.held, self.seq);
+        if want > before {
+            self.seqs += 1;
+            (self.held, self.seq) = (want, self.seqs);
+            if let Some((asked, _)) = &mut self.reducing {
+                // Whoever it was reduced for has given up; it is answered under the new number.
+                *asked = self.seq;
+            }
+        }
+        let fresh = before == Mode::Invalid || self.world.permit.seq() != current;
+        let (mode, seq) = (self.held, self.seq);
+        self.step(Event::Granted { request, mode, seq, must_reload: reload || fresh, version_min: 0 })
     }
 
     fn restart(&mut self, kept: bool) -> Result<(), TestCaseError> {
