@@ -82,7 +82,7 @@ pub fn target(bench: &str, workload: &str, target: &Target, as_json: bool) {
     } else {
         let word = if target.least { "at least" } else { "at most" };
         println!(
-            "{bench:<10} {workload:<16} target {figure} {word} {wanted}: {measured:.2} {}",
+            "{bench:<10} {workload:<16} target {figure} {word} {wanted:.2}: {measured:.2} {}",
             self::met(met)
         );
     }
