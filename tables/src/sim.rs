@@ -11,7 +11,7 @@ use crate::arbiter::Mode;
 use crate::backend::TableId;
 use crate::cache::cell::CellRef;
 use crate::cache::waiter::Waiter;
-use crate::cache::{Cache, Counts};
+use crate::cache::{Cache, Counts, Load};
 use crate::error::Error;
 use crate::record::Record;
 use crate::table::Table;
@@ -105,6 +105,11 @@ pub fn beliefs(cache: &Cache) -> Vec<Belief> {
         }
     };
     cache.cells().into_iter().map(belief).collect()
+}
+
+/// Whether somebody waits for what is read: its grant is still the record's.
+pub fn is_waited_for(load: &Load) -> bool {
+    load.cell.lock().permit.is_loading(load.seq)
 }
 
 /// Until when commits may be made, by the cache's clock.

@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::{Mono, NodeId};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use store::StoreError;
 use tokio::sync::Notify;
 
 use crate::arbiter::{Arbiter, Evicted, Word};
@@ -292,43 +293,48 @@ impl Cache {
     pub fn loaded(&self, mut load: Load, result: Result<Option<Stored>, BackendError>) {
         let cell = load.cell.clone();
         let mut locked = cell.lock();
-        let error = match result {
-            Ok(stored) => {
-                let version = stored.as_ref().map_or(0, |stored| stored.version);
-                if version < load.version_min && load.stale < STALE_MAX {
-                    // An old copy of the storage answered.
+        if !locked.permit.is_loading(load.seq) {
+            // The grant is over: nobody waits for what was read under it.
+            return;
+        }
+        let version = |stored: &Option<Stored>| stored.as_ref().map_or(0, |stored| stored.version);
+        let read = match result {
+            Ok(stored) if version(&stored) < load.version_min => {
+                // An old copy of the storage answered.
+                self.counts.stale.add(1);
+                load.stale += 1;
+                if load.stale <= STALE_MAX {
                     drop(locked);
-                    self.counts.stale.add(1);
-                    load.stale += 1;
                     return self.outward.load(load);
                 }
-                let bytes = stored.as_ref().map_or(0, |stored| stored.value.len());
-                match self.read(&locked, stored) {
-                    Ok(value) => {
-                        if locked.permit.is_loading(load.seq) {
-                            locked.set(value, version);
-                            locked.term = self.lease.current();
-                            locked.touched = true;
-                            self.grown(locked.weigh(bytes));
-                        }
-                        self.step_locked(&cell, &mut locked, Event::Loaded { seq: load.seq });
-                        drop(locked);
-                        self.arbiter.send();
-                        return self.make_room();
-                    }
-                    Err(error) => error,
-                }
+                let (gives, was) = (version(&stored), load.version_min);
+                let what = format!("it gives version {gives} of a record that was at {was}");
+                Err(BackendError::Storage(StoreError::Failed(what)))
             }
-            Err(error) => error,
+            Ok(stored) => {
+                let (version, bytes) =
+                    (version(&stored), stored.as_ref().map_or(0, |stored| stored.value.len()));
+                self.read(&locked, stored).map(|value| (value, version, bytes))
+            }
+            Err(error) => Err(error),
         };
-        self.counts.load_errors.add(1);
-        let loading = locked.permit.is_loading(load.seq);
-        self.step_locked(&cell, &mut locked, Event::NotLoaded { seq: load.seq });
-        if loading {
-            self.fail(&mut locked, &Error::Storage(error));
+        match read {
+            Ok((value, version, bytes)) => {
+                locked.set(value, version);
+                locked.term = self.lease.current();
+                locked.touched = true;
+                self.grown(locked.weigh(bytes));
+                self.step_locked(&cell, &mut locked, Event::Loaded { seq: load.seq });
+            }
+            Err(error) => {
+                self.counts.load_errors.add(1);
+                self.step_locked(&cell, &mut locked, Event::NotLoaded { seq: load.seq });
+                self.fail(&mut locked, &Error::Storage(error));
+            }
         }
         drop(locked);
         self.arbiter.send();
+        self.make_room();
     }
 
     fn read(&self, cell: &Cell, stored: Option<Stored>) -> Result<Held, BackendError> {

@@ -61,6 +61,12 @@ pub const FAULTS: &[Fault] = &[
         filter: "arbiter::tests::acquiring::what_is_late_or_doubled",
     },
     Fault {
+        name: "arbiter_grants_twice_by_one_number",
+        package: "global-cache",
+        breaks: "who asks again for what it has let go of loses it by the word that let go of the first",
+        filter: "arbiter::tests::acquiring::what_is_granted_again",
+    },
+    Fault {
         name: "arbiter_never_says_reload",
         package: "global-cache",
         breaks: "a provider goes on with what it had before others changed it",

@@ -70,7 +70,9 @@ impl World {
                 } else {
                     result
                 };
-                if let Ok(stored) = &result {
+                if let Ok(stored) = &result
+                    && tables::sim::is_waited_for(&load)
+                {
                     let version = stored.as_ref().map_or(0, |stored| stored.version);
                     let (key, version_min) = (self.keys.of_bytes(load.table, &load.key), load.version_min);
                     self.see(&Seen::Loaded { place, key, version, version_min });

@@ -35,9 +35,9 @@ fn readers_read_together_and_the_last_one_may_change() {
             > B modify 1 have 2
               B has 1 Modify 3
             > B share 1
-              B has 1 Modify 3, reload
+              B has 1 Modify 4, reload
             > who 1
-              B Modify 3
+              B Modify 4
         "#]],
     );
 }
@@ -184,6 +184,51 @@ fn what_is_late_or_doubled_changes_nothing() {
     );
 }
 
+/// Who asks again for what it has let go of, by a word that was lost, gets a grant of another number: the same word said
+/// again takes nothing from it.
+///
+/// Holds: I2, I5, Z-53, Z-54.
+#[test]
+fn what_is_granted_again_has_another_number() {
+    check(
+        "A login
+         B login
+         A share 1
+         B modify 1
+         A login
+         B login 2
+         A share 1 as 2
+         A reduced 1 1 invalid
+         B modify 1
+         who 1",
+        expect![[r#"
+            > A login
+              A welcome, fence 7/1
+            > B login
+              B welcome, fence 7/2
+            > A share 1
+              A has 1 Share 1, reload, all below 7/0
+            > B modify 1
+              A is to reduce 1 1 to Invalid
+            > A login
+              connection #1 of A closed
+              A welcome again, fence 7/1
+              A is to reduce 1 1 to Invalid
+            > B login 2
+              B lost
+              connection #2 of B closed
+              B welcome, fence 7/3
+            > A share 1 as 2
+              A has 1 Share 2, reload, all below 7/0, B below 7/3
+            > A reduced 1 1 invalid
+            > B modify 1
+              A is to reduce 1 2 to Invalid
+            > who 1
+              A Share 2
+        "#]],
+    );
+}
+
 /// Holds: I10, A22, A23.
 #[test]
 fn a_holder_that_does_not_answer_costs_the_requester_three_seconds_and_nobody_else() {
@@ -259,7 +304,7 @@ fn bounds_are_held_and_named() {
          B modify 1 as 4
          B modify 1 as 5
          A release 5 9
-         A release 1 1
+         A release 1 5
          status",
         expect![[r#"
             > A login
@@ -275,9 +320,9 @@ fn bounds_are_held_and_named() {
             > A invalid 1
               A denied: Mode, again after 0ns
             > A modify 1
-              A has 1 Modify 1, reload
+              A has 1 Modify 5, reload
             > B modify 1 as 1
-              A is to reduce 1 1 to Invalid
+              A is to reduce 1 5 to Invalid
             > B modify 1 as 1
             > B share 1 as 1
               B denied: Conflict, again after 0ns
@@ -287,11 +332,11 @@ fn bounds_are_held_and_named() {
             > B modify 1 as 5
               B denied: Busy, again after 50ms
             > A release 5 9
-            > A release 1 1
-              B has 1 Modify 5, reload, all below 7/0
-              B has 1 Modify 5, reload
-              B has 1 Modify 5, reload
-              B has 1 Modify 5, reload
+            > A release 1 5
+              B has 1 Modify 6, reload, all below 7/0
+              B has 1 Modify 7, reload
+              B has 1 Modify 8, reload
+              B has 1 Modify 9, reload
             > status
               2 sessions, 4 keys, 0 waited for; 9 granted, 4 denied, 1 reduces, 1 late, 0 evicted
         "#]],
