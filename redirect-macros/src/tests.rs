@@ -61,7 +61,7 @@ fn all_mistakes_of_a_block_come_out_together() {
         "a request is taken by value: it was decoded for this call alone",
         "`say` returns nothing; a handler returns `Result<Reply>` or `Result<()>`",
         "a `notify` handler answers nobody: return `Result<()>` or drop `notify`",
-        "the first parameter after `&self` is `cx: &Cx`",
+        "the first parameter after `&self` is `cx: &Cx`, or `tx: &mut Tx` for a transaction",
         "`sing` takes no request; write `sing(&self, cx: &Cx, request: Message)`",
         "id 3 is already used by `hum` in this module",
         "a hook returns nothing: nobody is left to answer",
