@@ -355,10 +355,11 @@ pub const FAULTS: &[Fault] = &[
         "a record is granted while those who hold it are still asked to reduce",
         "records_hold_while_everybody_wants_the_same",
     ),
-    of_records(
+    in_package(
         "cache_ignores_seq",
+        "tables",
         "what was read under an earlier grant is taken for the present one",
-        "records_hold_when_sessions_end_at_every_moment",
+        "permit::tests::ends::what_was_read_under_an_earlier_grant",
     ),
     in_package(
         "client_counts_no_late_answers",

@@ -103,6 +103,40 @@ fn with_the_session_everything_is_lost_but_the_question() {
     );
 }
 
+/// What was read under a grant that was lost, and comes late, is not what the next grant says.
+///
+/// Holds: I5, I6, Z-54.
+#[test]
+fn what_was_read_under_an_earlier_grant_is_not_used() {
+    check(
+        "share 1
+         granted 1 share 10 reload
+         lost
+         share 2
+         granted 2 share 12 reload
+         loaded 10
+         reduce 10 invalid
+         loaded 12",
+        expect![[r#"
+            > share 1
+              ask for Share as 1, has 0
+            > granted 1 share 10 reload
+              load for 10, at least 0
+            > lost
+              wake
+            > share 2
+              ask for Share as 2, has 0
+            > granted 2 share 12 reload
+              load for 12, at least 0
+            > loaded 10
+            > reduce 10 invalid
+            > loaded 12
+              wake
+              = Share
+        "#]],
+    );
+}
+
 /// After a restart of the arbiter numbers begin anew: whoever remembers one of before would wait for ever.
 ///
 /// Holds: I4, I5.
