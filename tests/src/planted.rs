@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+mod row;
 mod table;
 
 pub use table::{FAULTS, Fault};

@@ -1,5 +1,7 @@
 //! Every planted fault, and the test that must see it.
 
+use super::row::{in_package, in_turmoil, of_records, simulated};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
     /// What production code asks for, and `cargo planted NAME`.
@@ -64,7 +66,7 @@ pub const FAULTS: &[Fault] = &[
         name: "arbiter_grants_twice_by_one_number",
         package: "global-cache",
         breaks: "who asks again for what it has let go of loses it by the word that let go of the first",
-        filter: "arbiter::tests::acquiring::what_is_granted_again",
+        filter: "arbiter::tests::leaving::what_is_granted_again",
     },
     Fault {
         name: "arbiter_never_says_reload",
@@ -374,28 +376,3 @@ pub const FAULTS: &[Fault] = &[
         "requests::the_end_of_the_connection",
     ),
 ];
-
-/// A fault that the simulator of records must see, in a test of this name.
-const fn of_records(name: &'static str, breaks: &'static str, filter: &'static str) -> Fault {
-    Fault { name, package: "tests", breaks, filter }
-}
-
-/// A fault that the simulator must see.
-const fn simulated(name: &'static str, breaks: &'static str) -> Fault {
-    Fault { name, package: "tests", breaks, filter: "seeds_keep_every_promise" }
-}
-
-/// A fault that the shells in turmoil must show.
-const fn in_turmoil(name: &'static str, breaks: &'static str, filter: &'static str) -> Fault {
-    Fault { name, package: "tests", breaks, filter }
-}
-
-/// A fault that a test of its own package must see.
-const fn in_package(
-    name: &'static str,
-    package: &'static str,
-    breaks: &'static str,
-    filter: &'static str,
-) -> Fault {
-    Fault { name, package, breaks, filter }
-}

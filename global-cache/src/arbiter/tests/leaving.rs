@@ -312,3 +312,48 @@ fn what_the_evicted_had_written_before_is_no_bound() {
         "#]],
     );
 }
+
+/// Who asks again for what it has let go of, by a word that was lost, gets a grant of another number: the same word said
+/// again takes nothing from it.
+///
+/// Holds: I2, I5, Z-53, Z-54.
+#[test]
+fn what_is_granted_again_has_another_number() {
+    check(
+        "A login
+         B login
+         A share 1
+         B modify 1
+         A login
+         B login 2
+         A share 1 as 2
+         A reduced 1 1 invalid
+         B modify 1
+         who 1",
+        expect![[r#"
+            > A login
+              A welcome, fence 7/1
+            > B login
+              B welcome, fence 7/2
+            > A share 1
+              A has 1 Share 1, reload, all below 7/0
+            > B modify 1
+              A is to reduce 1 1 to Invalid
+            > A login
+              connection #1 of A closed
+              A welcome again, fence 7/1
+              A is to reduce 1 1 to Invalid
+            > B login 2
+              B lost
+              connection #2 of B closed
+              B welcome, fence 7/3
+            > A share 1 as 2
+              A has 1 Share 2, reload, all below 7/0, B below 7/3
+            > A reduced 1 1 invalid
+            > B modify 1
+              A is to reduce 1 2 to Invalid
+            > who 1
+              A Share 2
+        "#]],
+    );
+}
