@@ -14,7 +14,7 @@ use tests::sim::{self, Keep};
 /// How many seeds `--smoke` runs of clusters.
 const SMOKE: u64 = 2_000;
 /// And of each setting of records.
-const SMOKE_RECORDS: u64 = 60;
+const SMOKE_RECORDS: u64 = 20;
 
 #[derive(Parser)]
 #[command(name = "cargo sim", about = "Runs cores in virtual time, out of a seed")]
