@@ -54,10 +54,8 @@ pub fn finish(cache: &Cache, mut tx: Tx, succeeded: bool) -> (Finish, Wants, Wan
 }
 
 /// All of these in the order in which everybody waits for several one after another, each once.
-pub fn in_order(mut all: Wants) -> Wants {
-    all.sort_by_key(|(cell, mode)| (cell.lock().record, std::cmp::Reverse(*mode)));
-    all.dedup_by_key(|(cell, _)| crate::cache::cell::address(cell));
-    all
+pub fn in_order(all: Wants) -> Wants {
+    crate::tx::in_order(all)
 }
 
 /// Begins to wait; ended by [`done`].

@@ -37,6 +37,7 @@ use crate::record::Durability;
 pub use calls::Calls;
 pub use commit::{Committed, Finish};
 pub(crate) use first::{First, first};
+pub(crate) use queue::in_order;
 pub use queue::{Queue, Queued};
 pub use run::{Attempt, End, OVERTAKEN_MAX, Options, RUN_TIMEOUT};
 pub use savepoint::Savepoint;

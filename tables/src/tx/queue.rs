@@ -4,6 +4,16 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use crate::arbiter::Mode;
+use crate::cache::cell::{CellRef, address};
+
+/// All of these in the order in which everybody waits for several one after another, each once.
+pub(crate) fn in_order(mut all: Vec<(CellRef, Mode)>) -> Vec<(CellRef, Mode)> {
+    all.sort_by_key(|(cell, mode)| (cell.lock().record, std::cmp::Reverse(*mode)));
+    all.dedup_by_key(|(cell, _)| address(cell));
+    all
+}
+
 /// Places to queue at; records that share one wait for each other without need, and nothing worse.
 const PLACES: usize = 1_024;
 

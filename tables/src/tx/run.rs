@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::calls::Call;
 use super::first::abort;
-use super::queue::Queued;
+use super::queue::{Queued, in_order};
 use super::{Chore, Committed, Finish, Home, Level, Tx};
 use crate::arbiter::Mode;
 use crate::cache::Cache;
@@ -202,18 +202,28 @@ impl Attempt {
             }
         };
         let waited = tokio::time::timeout(left.into(), waiting).await;
-        let failed = match waited {
-            Ok(Ok(())) => return None,
-            Ok(Err(Error::Denied { code, retry_after })) if retry_after < until.since(self.cache.now()) => {
+        let waited = waited.unwrap_or_else(|_| Err(self.late()));
+        match waited {
+            Ok(()) => None,
+            Err(error) => self.retry(until, error).await.err().map(End::Failed),
+        }
+    }
+
+    /// What it has waited for all its time.
+    fn late(&self) -> Error {
+        if self.cache.is_leased() { Error::Timeout(self.options.timeout) } else { Error::NoLease }
+    }
+
+    /// Waits for as long as a refusal says, if there is time for it. Errors: this one.
+    async fn retry(&self, until: Mono, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Denied { code, retry_after } if retry_after < until.since(self.cache.now()) => {
                 tracing::debug!(code, "a record is refused for now");
                 tokio::time::sleep(retry_after.max(AGAIN).into()).await;
-                return None;
+                Ok(())
             }
-            Ok(Err(error)) => error,
-            Err(_) if !self.cache.is_leased() => Error::NoLease,
-            Err(_) => Error::Timeout(self.options.timeout),
-        };
-        Some(End::Failed(failed))
+            error => Err(error),
+        }
     }
 
     async fn wait(&mut self, again: Again) -> Result<(), Error> {
@@ -254,7 +264,7 @@ impl Attempt {
             // Nearly always; a timer would cost as much as the whole transaction.
             return Ok(Queued::default());
         }
-        let (cache, timeout) = (self.cache.cache().clone(), self.options.timeout);
+        let cache = self.cache.cache().clone();
         let turn = async {
             cache.may_begin().await?;
             if !queues {
@@ -268,26 +278,17 @@ impl Attempt {
             }
         };
         let waited = tokio::time::timeout(until.since(now).into(), turn).await;
-        match waited {
-            Ok(Err(Error::Denied { code, retry_after })) => {
-                tracing::debug!(code, "a record is refused for now");
-                tokio::time::sleep(retry_after.max(AGAIN).into()).await;
-                // The run will find it missing and come back here, while there is time.
-                Ok(Queued::default())
-            }
-            Ok(queued) => queued,
-            Err(_) if !self.cache.is_leased() => Err(Error::NoLease),
-            Err(_) => Err(Error::Timeout(timeout)),
+        match waited.unwrap_or_else(|_| Err(self.late())) {
+            Ok(queued) => Ok(queued),
+            // The run will find it missing and come back here.
+            Err(error) => self.retry(until, error).await.map(|()| Queued::default()),
         }
     }
 
     /// Takes all records of the last run, one after another in the same order as everybody, so that nobody waits in a circle;
     /// and keeps each until the run has ended.
     async fn take_all(&mut self) -> Result<(), Error> {
-        let mut all = self.last.clone();
-        all.sort_by_key(|(cell, mode)| (cell.lock().record, std::cmp::Reverse(*mode)));
-        all.dedup_by_key(|(cell, _)| address(cell));
-        for want in all {
+        for want in in_order(self.last.clone()) {
             let turn = Turn::take(self.cache.cache(), vec![want]);
             turn.waiter.wait().await?;
             self.cache.keep(&turn.wants);

@@ -85,7 +85,7 @@ impl Backend for Faulty {
 pub struct Scripted {
     said: Mutex<Vec<Word>>,
     more: Notify,
-    pub abandoned: AtomicBool,
+    abandoned: AtomicBool,
 }
 
 impl Arbiter for Scripted {
@@ -96,6 +96,7 @@ impl Arbiter for Scripted {
 
     fn abandon(&self) {
         self.abandoned.store(true, Ordering::SeqCst);
+        self.more.notify_one();
     }
 }
 
@@ -119,6 +120,13 @@ impl Scripted {
         match self.word().await {
             Word::Ask { request, want, have, .. } if want == mode => (request, have),
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// Waits until the session is given up.
+    pub async fn abandoned(&self) {
+        while !self.abandoned.load(Ordering::SeqCst) {
+            self.more.notified().await;
         }
     }
 

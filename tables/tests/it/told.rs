@@ -1,6 +1,5 @@
 //! What the arbiter tells a provider, as a test has it say, and what the provider makes of it.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use base::{Epoch, Fence, Mono, Span};
@@ -156,7 +155,39 @@ async fn who_is_shut_out_drops_everything() {
     put.unwrap();
     backend.raise_fence(Some(base::NodeId::new("game-1").unwrap()), Fence::new(Epoch(1), 2)).await.unwrap();
     assert_eq!(db.run_with(options, |tx| purses.put(tx, &1, purse(2))).await, Err(Error::Unknown));
+    // Whoever waited hears of it first.
+    tokio::time::timeout(Duration::from_secs(10), arbiter.abandoned()).await.unwrap();
     let status = db.status();
-    assert!(arbiter.abandoned.load(Ordering::SeqCst) && status.refused == 1 && !status.leased, "{status:?}");
+    assert!(status.refused == 1 && !status.leased, "{status:?}");
     assert_eq!(backend.load(tables::TableId(1), &1_u64.to_be_bytes()).await.unwrap().map(|_| ()), Some(()));
+}
+
+/// A refusal for longer than a transaction may take ends it at once, also when it takes its records in order.
+///
+/// Holds: A21.
+#[tokio::test]
+async fn nobody_waits_longer_than_he_may_for_a_refusal_to_end() {
+    let (db, arbiter, hear) = provider(&backend());
+    let purses = db.table::<u64, Purse>().unwrap();
+    let options = Options { timeout: Span::secs(30), ..Options::default() };
+    let running = db.run_with(options, |tx| purses.put(tx, &1, purse(1)));
+    let refusing = async {
+        // It loses what it was granted until it takes its records in order.
+        for seq in 1..=3 {
+            let (request, _) = arbiter.asked(Mode::Modify).await;
+            say(&hear, grant(request, Mode::Modify, seq, true));
+            hear.lost();
+            hear.opened(Epoch(1), Fence::new(Epoch(1), 1 + seq), Mono(u64::MAX));
+        }
+        loop {
+            let (request, _) = arbiter.asked(Mode::Modify).await;
+            let (code, retry_after) = (wire::code::WARMING.number, Span::secs(60));
+            say(&hear, tables::Heard::Denied { request, code, retry_after });
+        }
+    };
+    let refused = tokio::select! {
+        refused = running => refused,
+        () = refusing => unreachable!(),
+    };
+    assert!(matches!(refused, Err(Error::Denied { .. })), "{refused:?}");
 }
