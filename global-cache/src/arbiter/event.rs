@@ -3,6 +3,8 @@
 use std::fmt;
 
 use base::{Epoch, Fence, Generation, Mono, NodeId, RequestId, Span};
+use wire::cache::mode;
+use wire::code::{self, Code};
 
 /// A record, by a hash of its table and key that is wide enough to stand for them. Two records that should ever share one
 /// are arbitrated together, which costs time and nothing else.
@@ -27,14 +29,36 @@ impl fmt::Display for Seq {
 }
 
 /// How a provider may use a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Mode {
     /// Not at all.
+    #[default]
     Invalid,
     /// Read it, as others may.
     Share,
     /// Change it; nobody else may even read it.
     Modify,
+}
+
+impl Mode {
+    /// As it travels.
+    pub const fn byte(self) -> u8 {
+        match self {
+            Self::Invalid => mode::INVALID,
+            Self::Share => mode::SHARE,
+            Self::Modify => mode::MODIFY,
+        }
+    }
+
+    /// What a byte means; `None`: nothing.
+    pub const fn of_byte(byte: u8) -> Option<Self> {
+        match byte {
+            mode::INVALID => Some(Self::Invalid),
+            mode::SHARE => Some(Self::Share),
+            mode::MODIFY => Some(Self::Modify),
+            _ => None,
+        }
+    }
 }
 
 /// A provider's session: where it is kept, and its number in the arbiter's life, which is part of its fence.
@@ -158,6 +182,20 @@ pub enum Denied {
     Conflict,
     /// Only Share and Modify can be asked for. The caller's; never again.
     Mode,
+}
+
+impl Denied {
+    /// The entry of the code registry that tells a provider of it.
+    pub const fn code(self) -> &'static Code {
+        match self {
+            Self::Warming => &code::WARMING,
+            Self::Timeout => &code::TIMEOUT,
+            Self::Busy => &code::BUSY,
+            Self::Quota => &code::QUOTA,
+            Self::Conflict => &code::ID_CONFLICT,
+            Self::Mode => &code::BAD_STATE,
+        }
+    }
 }
 
 /// Why a node gets no session.

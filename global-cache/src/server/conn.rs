@@ -11,7 +11,7 @@ use net::tls::HANDSHAKE_TIMEOUT;
 use net::{Peer, Secured, Security};
 use prost::Message;
 use tokio::io::{AsyncRead, AsyncWrite};
-use wire::cache::{self, Reduced, Refused, message, mode};
+use wire::cache::{self, Reduced, Refused, message};
 use wire::code;
 use wire::node::Frame;
 
@@ -149,7 +149,7 @@ impl Handler for Inbound {
                     next += 1;
                     let have = Some(ask.have).filter(|seq| *seq > 0).map(Seq);
                     // What is no mode is refused by the core, by its request.
-                    let want = read_mode(ask.want).unwrap_or(Mode::Invalid);
+                    let want = Mode::of_byte(ask.want).unwrap_or(Mode::Invalid);
                     let ask = Ask { request: RequestId(ask.request.0), key, want, have };
                     hub.acquire(now, session, ask, raw);
                     if next.is_multiple_of(EARLY_ASKS) {
@@ -164,7 +164,7 @@ impl Handler for Inbound {
             cache::REDUCED => {
                 let Reduced { record, seq, to, flushed } =
                     Reduced::decode(frame.head).map_err(|error| unreadable(&error))?;
-                let to = read_mode(to).ok_or_else(|| unreadable(&format!("mode {to}")))?;
+                let to = Mode::of_byte(to).ok_or_else(|| unreadable(&format!("mode {to}")))?;
                 let (session, key, seq) = (self.session()?, Key(record), Seq(seq));
                 hub.step(Event::Reduced { session, key, seq, to, flushed });
             }
@@ -177,7 +177,7 @@ impl Handler for Inbound {
             cache::REASSERT => {
                 let session = self.session()?;
                 let held = cache::held(frame.body, |held| {
-                    let mode = read_mode(held.mode).unwrap_or(Mode::Invalid);
+                    let mode = Mode::of_byte(held.mode).unwrap_or(Mode::Invalid);
                     hub.step(Event::Reassert { session, key: Key(held.record), mode });
                 });
                 held.map_err(|error| unreadable(&error))?;
@@ -189,15 +189,6 @@ impl Handler for Inbound {
 
     fn batch_end(&mut self) {
         self.hub.flush();
-    }
-}
-
-fn read_mode(byte: u8) -> Option<Mode> {
-    match byte {
-        mode::INVALID => Some(Mode::Invalid),
-        mode::SHARE => Some(Mode::Share),
-        mode::MODIFY => Some(Mode::Modify),
-        _ => None,
     }
 }
 

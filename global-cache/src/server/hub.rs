@@ -15,9 +15,7 @@ use wire::code::{self, Code};
 use wire::node::Meta;
 
 use super::ask::{Lock, Record};
-use crate::arbiter::{
-    Action, Arbiter, Ask, Denied, Event, Evicted, Grant, Key, Mode, Refused, SessionId, Status,
-};
+use crate::arbiter::{Action, Arbiter, Ask, Denied, Event, Evicted, Grant, Key, Refused, SessionId, Status};
 use crate::hot::Hot;
 
 /// How long the last words of a stop may take.
@@ -216,14 +214,14 @@ impl Inner {
             Action::Close { conn } => self.close(conn),
             Action::Grant { session, request, grant } => self.grant(session, request.0, &grant),
             Action::Deny { session, request, why, retry_after } => {
-                let denial = denial(why);
+                let denial = why.code();
                 metrics::counter!("linkstead_arbiter_denied_total", "code" => denial.name).increment(1);
                 let (code, retry_after_ms) = (denial.number, millis(retry_after));
                 let head = cache::Deny { request: request.0, code, retry_after_ms }.encode();
                 self.say(session, cache::DENY, &head, &[]);
             }
             Action::Reduce { session, key, seq, to, within } => {
-                let (to, within_ms) = (byte(to), millis(within));
+                let (to, within_ms) = (to.byte(), millis(within));
                 let head = cache::Reduce { record: key.0, seq: seq.0, to, within_ms }.encode();
                 self.say(session, cache::REDUCE, &head, &[]);
             }
@@ -254,7 +252,7 @@ impl Inner {
     fn grant(&mut self, session: SessionId, request: u64, grant: &Grant) {
         let Grant { mode, seq, must_reload, version_min, evicted, .. } = grant;
         let (mode, must_reload, seq, version_min) =
-            (byte(*mode), u8::from(*must_reload), seq.0, *version_min);
+            (mode.byte(), u8::from(*must_reload), seq.0, *version_min);
         let head = cache::Grant { request, mode, must_reload, seq, version_min }.encode();
         if evicted.is_empty() {
             return self.say(session, cache::GRANT, &head, &[]);
@@ -311,25 +309,6 @@ impl Inner {
 
 fn millis(span: Span) -> u32 {
     u32::try_from(span.as_millis()).unwrap_or(u32::MAX)
-}
-
-fn byte(mode: Mode) -> u8 {
-    match mode {
-        Mode::Invalid => mode::INVALID,
-        Mode::Share => mode::SHARE,
-        Mode::Modify => mode::MODIFY,
-    }
-}
-
-fn denial(why: Denied) -> &'static Code {
-    match why {
-        Denied::Warming => &code::WARMING,
-        Denied::Timeout => &code::TIMEOUT,
-        Denied::Busy => &code::BUSY,
-        Denied::Quota => &code::QUOTA,
-        Denied::Conflict => &code::ID_CONFLICT,
-        Denied::Mode => &code::BAD_STATE,
-    }
 }
 
 fn refusal(why: &Refused) -> (&'static Code, String) {

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use base::{Epoch, Fence, Generation, Mono, NodeId, RequestId, Span};
+use base::{Epoch, Fence, Generation, Mono, NodeId, Span};
 use global_cache::Arbiter as Core;
-use global_cache::arbiter::{Action, Ask, Denied, Event, Key, Seq, SessionId, Settings};
+use global_cache::arbiter::{Action, Event, SessionId, Settings};
 use parking_lot::Mutex;
-use wire::code;
 
-use super::{Arbiter, Evicted, Hear, Heard, Mode, Word};
+use super::said::{event, heard};
+use super::{Arbiter, Hear, Heard, Word};
 
 /// See the module.
 pub struct Embedded {
@@ -104,7 +104,7 @@ impl Embedded {
                 continue;
             }
             let action = inner.actions.remove(0);
-            let Some((session, heard)) = heard(action) else { continue };
+            let Some((session, heard)) = heard(&action) else { continue };
             if let Some(hear) = inner.seats.get(&session).and_then(Weak::upgrade) {
                 return Some((hear, vec![heard]));
             }
@@ -170,80 +170,5 @@ impl Arbiter for Seat {
 
     fn send(&self) {
         self.arbiter.hand();
-    }
-}
-
-fn event(session: SessionId, word: Word) -> Event {
-    match word {
-        Word::Ask { request, want, have, key } => {
-            let have = Some(have).filter(|seq| *seq > 0).map(Seq);
-            let (request, key) = (RequestId(request), Key(wire::cache::record(&key)));
-            Event::Acquire { session, ask: Ask { request, key, want: to_core(want), have } }
-        }
-        Word::Reduced { record, seq, to, flushed } => {
-            Event::Reduced { session, key: Key(record), seq: Seq(seq), to: to_core(to), flushed }
-        }
-        Word::Refused { record, seq, until } => {
-            Event::Refused { session, key: Key(record), seq: Seq(seq), until }
-        }
-        Word::Reassert { record, mode } => Event::Reassert { session, key: Key(record), mode: to_core(mode) },
-    }
-}
-
-fn heard(action: Action) -> Option<(SessionId, Heard)> {
-    Some(match action {
-        Action::Grant { session, request, grant } => {
-            let of = |one: global_cache::arbiter::Evicted| Evicted { node: one.node, below: one.below };
-            let heard = Heard::Granted {
-                request: request.0,
-                mode: from_core(grant.mode),
-                seq: grant.seq.0,
-                must_reload: grant.must_reload,
-                version_min: grant.version_min,
-                evicted: grant.evicted.into_iter().map(of).collect(),
-            };
-            (session, heard)
-        }
-        Action::Deny { session, request, why, retry_after } => {
-            (session, Heard::Denied { request: request.0, code: denial(why), retry_after })
-        }
-        Action::Reduce { session, key, seq, to, within } => {
-            (session, Heard::Reduce { record: key.0, seq: seq.0, to: from_core(to), within })
-        }
-        Action::Reasserted { session, key, seq } => {
-            (session, Heard::Reasserted { record: key.0, seq: seq.map(|seq| seq.0) })
-        }
-        // Said where it was asked for, or about connections, which there are none of.
-        _ => return None,
-    })
-}
-
-fn denial(why: Denied) -> i32 {
-    match why {
-        Denied::Warming => &code::WARMING,
-        Denied::Timeout => &code::TIMEOUT,
-        Denied::Busy => &code::BUSY,
-        Denied::Quota => &code::QUOTA,
-        Denied::Conflict => &code::ID_CONFLICT,
-        Denied::Mode => &code::BAD_STATE,
-    }
-    .number
-}
-
-fn to_core(mode: Mode) -> global_cache::arbiter::Mode {
-    use global_cache::arbiter::Mode as Core;
-    match mode {
-        Mode::Invalid => Core::Invalid,
-        Mode::Share => Core::Share,
-        Mode::Modify => Core::Modify,
-    }
-}
-
-fn from_core(mode: global_cache::arbiter::Mode) -> Mode {
-    use global_cache::arbiter::Mode as Core;
-    match mode {
-        Core::Invalid => Mode::Invalid,
-        Core::Share => Mode::Share,
-        Core::Modify => Mode::Modify,
     }
 }

@@ -2,22 +2,12 @@
 
 pub mod client;
 pub mod embedded;
+pub mod said;
 pub mod session;
 
-use base::{Epoch, Fence, Mono, NodeId, Span};
+use base::{Epoch, Fence, Mono, Span};
 use bytes::Bytes;
-
-/// How a provider may use a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Mode {
-    /// Not at all.
-    #[default]
-    Invalid,
-    /// Read it, as others may.
-    Share,
-    /// Change it; nobody else may even read it.
-    Modify,
-}
+pub use global_cache::arbiter::{Evicted, Mode};
 
 /// What a provider's cache tells its arbiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,14 +21,6 @@ pub enum Word {
     Refused { record: u128, seq: u64, until: Span },
     /// It holds this from an earlier life of the arbiter.
     Reassert { record: u128, mode: Mode },
-}
-
-/// Whose late writes the storage refuses before anything more is loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evicted {
-    /// `None`: everybody's.
-    pub node: Option<NodeId>,
-    pub below: Fence,
 }
 
 /// What the arbiter tells.

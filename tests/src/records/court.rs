@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use base::{Epoch, Generation, Mono, NodeId, RequestId, Span};
-use global_cache::arbiter::{
-    Action, Arbiter, Ask, Denied, Event, Key, Mode, Refused, Seq, SessionId, Settings,
-};
-use tables::arbiter::Evicted;
-use tables::{Heard, Word};
+use base::{Epoch, Generation, Mono, NodeId, Span};
+use global_cache::arbiter::{Action, Arbiter, Event, Key, Mode, Refused, Seq, SessionId, Settings};
+use tables::arbiter::said::{event, heard};
 use wire::code;
 
 use super::talk::{ConnId, Down, Up};
@@ -165,75 +162,5 @@ fn key_of(event: &Event) -> Option<Key> {
         Event::Acquire { ask, .. } => Some(ask.key),
         Event::Reduced { key, .. } | Event::Refused { key, .. } | Event::Reassert { key, .. } => Some(*key),
         _ => None,
-    }
-}
-
-fn event(session: SessionId, word: Word) -> Event {
-    match word {
-        Word::Ask { request, want, have, key } => {
-            let have = Some(have).filter(|seq| *seq > 0).map(Seq);
-            let (request, key) = (RequestId(request), Key(wire::cache::record(&key)));
-            Event::Acquire { session, ask: Ask { request, key, want: to_core(want), have } }
-        }
-        Word::Reduced { record, seq, to, flushed } => {
-            Event::Reduced { session, key: Key(record), seq: Seq(seq), to: to_core(to), flushed }
-        }
-        Word::Refused { record, seq, until } => {
-            Event::Refused { session, key: Key(record), seq: Seq(seq), until }
-        }
-        Word::Reassert { record, mode } => Event::Reassert { session, key: Key(record), mode: to_core(mode) },
-    }
-}
-
-fn heard(action: &Action) -> Option<(SessionId, Heard)> {
-    Some(match action {
-        Action::Grant { session, request, grant } => {
-            let evicted = grant.evicted.iter();
-            let evicted = evicted.map(|one| Evicted { node: one.node.clone(), below: one.below }).collect();
-            let (mode, must_reload) = (from_core(grant.mode), grant.must_reload);
-            let (seq, version_min) = (grant.seq.0, grant.version_min);
-            let request = request.0;
-            (*session, Heard::Granted { request, mode, seq, must_reload, version_min, evicted })
-        }
-        Action::Deny { session, request, why, retry_after } => {
-            let (request, code, retry_after) = (request.0, denial(*why), *retry_after);
-            (*session, Heard::Denied { request, code, retry_after })
-        }
-        Action::Reduce { session, key, seq, to, within } => {
-            let (record, seq, to, within) = (key.0, seq.0, from_core(*to), *within);
-            (*session, Heard::Reduce { record, seq, to, within })
-        }
-        Action::Reasserted { session, key, seq } => {
-            (*session, Heard::Reasserted { record: key.0, seq: seq.map(|seq| seq.0) })
-        }
-        _ => return None,
-    })
-}
-
-fn denial(why: Denied) -> i32 {
-    let code = match why {
-        Denied::Warming => &code::WARMING,
-        Denied::Timeout => &code::TIMEOUT,
-        Denied::Busy => &code::BUSY,
-        Denied::Quota => &code::QUOTA,
-        Denied::Conflict => &code::ID_CONFLICT,
-        Denied::Mode => &code::BAD_STATE,
-    };
-    code.number
-}
-
-fn to_core(mode: tables::Mode) -> Mode {
-    match mode {
-        tables::Mode::Invalid => Mode::Invalid,
-        tables::Mode::Share => Mode::Share,
-        tables::Mode::Modify => Mode::Modify,
-    }
-}
-
-fn from_core(mode: Mode) -> tables::Mode {
-    match mode {
-        Mode::Invalid => tables::Mode::Invalid,
-        Mode::Share => tables::Mode::Share,
-        Mode::Modify => tables::Mode::Modify,
     }
 }

@@ -4,7 +4,7 @@ use base::{Epoch, Fence, NodeId, RequestId, Span};
 use net::link::{Closed, Link};
 use net::outbox::NotQueued;
 use prost::Message;
-use wire::cache::{self, Ask, Deny, Grant, Held, Reduce, Reduced, Refused, message, mode};
+use wire::cache::{self, Ask, Deny, Grant, Held, Reduce, Reduced, Refused, message};
 use wire::code;
 use wire::node::{Frame, Kind, Meta};
 
@@ -49,14 +49,14 @@ pub(super) fn push(link: &Link, words: &mut Vec<Word>) -> Result<(), NotQueued> 
     for word in words.drain(..) {
         match word {
             Word::Ask { request, want, have, key } => body.add(cache::ACQUIRE, |out| {
-                Ask { request: RequestId(request), want: byte(want), have, key: &key }.encode(out);
+                Ask { request: RequestId(request), want: want.byte(), have, key: &key }.encode(out);
             })?,
             Word::Reassert { record, mode } => body.add(cache::REASSERT, |out| {
-                out.extend_from_slice(&Held { record, mode: byte(mode), seq: 0 }.encode());
+                out.extend_from_slice(&Held { record, mode: mode.byte(), seq: 0 }.encode());
             })?,
             Word::Reduced { record, seq, to, flushed } => {
                 body.close()?;
-                let head = Reduced { record, seq, to: byte(to), flushed }.encode();
+                let head = Reduced { record, seq, to: to.byte(), flushed }.encode();
                 link.push(&Meta::notice(cache::REDUCED), &head, &[])?;
             }
             Word::Refused { record, seq, until } => {
@@ -108,21 +108,8 @@ fn evicted(eviction: message::Eviction) -> Result<Evicted, Closed> {
     Ok(Evicted { node, below: Fence::new(Epoch(eviction.epoch), eviction.session) })
 }
 
-fn byte(mode: Mode) -> u8 {
-    match mode {
-        Mode::Invalid => mode::INVALID,
-        Mode::Share => mode::SHARE,
-        Mode::Modify => mode::MODIFY,
-    }
-}
-
 fn read_mode(byte: u8) -> Result<Mode, Closed> {
-    match byte {
-        mode::INVALID => Ok(Mode::Invalid),
-        mode::SHARE => Ok(Mode::Share),
-        mode::MODIFY => Ok(Mode::Modify),
-        _ => Err(unreadable(format!("mode {byte}"))),
-    }
+    Mode::of_byte(byte).ok_or_else(|| unreadable(format!("mode {byte}")))
 }
 
 fn unreadable(error: impl std::fmt::Display) -> Closed {
