@@ -12,6 +12,8 @@ use crate::module::Descriptor;
 
 /// The service that linkds offer.
 const LINKD: &str = "linkd";
+/// The service that arbiters offer.
+const ARBITER: &str = "arbiter";
 /// How many workers a linkd has.
 const EXTRA_WORKERS: &str = "workers";
 
@@ -27,10 +29,27 @@ pub(crate) fn services(config: &Config, modules: &[Descriptor]) -> Vec<Service> 
     modules.iter().map(service).collect()
 }
 
-/// The list of linkds, kept up to date by a task that ends with its last reader.
+/// The list of linkds, kept up to date.
 pub(crate) fn linkds(directory: &Directory) -> watch::Receiver<Arc<Vec<Linkd>>> {
-    let mut services = directory.subscribe(LINKD);
-    let (sender, receiver) = watch::channel(Arc::new(list(&services.borrow_and_update())));
+    follow(directory, LINKD, |services| Arc::new(list(services)))
+}
+
+/// Where the arbiter is: its latest start, if several are listed.
+pub(crate) fn arbiter(directory: &Directory) -> watch::Receiver<Option<String>> {
+    follow(directory, ARBITER, |services| {
+        let arbiters = services.values().filter(|one| one.service.name == ARBITER);
+        arbiters.max_by_key(|one| one.epoch).map(|one| one.service.address.clone())
+    })
+}
+
+/// What a service's list comes to, kept up to date by a task that ends with its last reader.
+fn follow<T: PartialEq + Send + Sync + 'static>(
+    directory: &Directory,
+    service: &str,
+    read: impl Fn(&Services) -> T + Send + 'static,
+) -> watch::Receiver<T> {
+    let mut services = directory.subscribe(service);
+    let (sender, receiver) = watch::channel(read(&services.borrow_and_update()));
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -38,7 +57,12 @@ pub(crate) fn linkds(directory: &Directory) -> watch::Receiver<Arc<Vec<Linkd>>> 
                 changed = services.changed() => if changed.is_err() { return },
                 () = sender.closed() => return,
             }
-            sender.send_replace(Arc::new(list(&services.borrow_and_update())));
+            let now = read(&services.borrow_and_update());
+            sender.send_if_modified(|last| {
+                let changed = *last != now;
+                *last = now;
+                changed
+            });
         }
     });
     receiver

@@ -10,16 +10,13 @@ use serde::{Deserialize, Serialize};
 use tables::arbiter::client::{self, Client, Place};
 use tables::backend::{self, LocalKind};
 use tables::{Backend, Db, OpenError, Settings};
-use tokio::sync::watch;
 
+use crate::discovery;
 use crate::hub::Hub;
 use crate::start::StartError;
 use meters::Meters;
 
 mod meters;
-
-/// The name under which arbiters are listed by the directory.
-const ARBITER: &str = "arbiter";
 
 /// Where records are kept, and who says who may hold them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -130,7 +127,7 @@ impl Records {
             security: hub.security.clone(),
             clock: hub.clock,
             storages,
-            place: Place::Watched(place(directory)),
+            place: Place::Watched(discovery::arbiter(directory)),
         }));
         let opening = Db::with(settings, backend, client.clone(), hub.clock).map_err(no_thread)?;
         client.start(opening.hear()).map_err(StartError::from)?;
@@ -201,26 +198,4 @@ pub fn open(config: &RecordsConfig) -> Result<Arc<dyn Backend>, StartError> {
     }
     let bad = |error: backend::LocalError| BadSetting::new("provider", "records.data_dir", error.to_string());
     Ok(backend::open(config.backend.kind(), &config.data_dir).map_err(bad)?)
-}
-
-/// Where the arbiter is, as the directory lists it.
-fn place(directory: &node::Directory) -> watch::Receiver<Option<String>> {
-    let mut services = directory.subscribe(ARBITER);
-    let list = |services: &node::directory::Services| -> Option<String> {
-        let newest = services.values().filter(|one| one.service.name == ARBITER);
-        newest.max_by_key(|one| one.epoch).map(|one| one.service.address.clone())
-    };
-    let (sender, receiver) = watch::channel(list(&services.borrow_and_update()));
-    tokio::spawn(async move {
-        loop {
-            tokio::select! {
-                biased;
-                changed = services.changed() => if changed.is_err() { return },
-                () = sender.closed() => return,
-            }
-            let now = list(&services.borrow_and_update());
-            sender.send_if_modified(|last| std::mem::replace(last, now.clone()) != now);
-        }
-    });
-    receiver
 }
